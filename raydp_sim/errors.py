@@ -1,0 +1,25 @@
+"""The two ways a command may fail, and what each tells the user."""
+
+
+class InputError(ValueError):
+    """Something the user gave cannot be used; the message names the field, the value and the fix.
+
+    The command line ends with exit code 2 and prints the message without a traceback.
+    """
+
+
+class RunError(RuntimeError):
+    """A run cannot go on for a reason other than its input; it can be resumed (exit code 3)."""
+
+
+def bad_field(field: str, value: object, remedy: str, source: str = "") -> InputError:
+    """Build the one message of a bad field.
+
+    Example:
+        >>> print(bad_field("privacy.delta", -1, "it must lie in (0, 1)", "a.yaml"))
+        a.yaml: privacy.delta is -1; it must lie in (0, 1)
+    """
+    shown = repr(value) if isinstance(value, str) else str(value)
+    if len(shown) > 80:
+        shown = shown[:77] + "..."
+    return InputError(f"{source + ': ' if source else ''}{field} is {shown}; {remedy}")

@@ -1,0 +1,1 @@
+"""What an observer can learn: events, guarantees and the ledger that adds them up."""

@@ -1,0 +1,106 @@
+"""Pieces of a scenario and how they are found: by a short kind, or by import path."""
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticCustomError
+
+
+class Piece(BaseModel):
+    """One choice that a scenario makes: its fields are the parameters, its methods the behaviour.
+
+    A subclass sits in a file of its own, sets `kind`, and is found by the scan of its package.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, ignored_types=(cached_property,)
+    )
+    kind: ClassVar[str]
+
+
+P = TypeVar("P", bound=Piece)
+
+
+class Registry(Generic[P]):
+    """The pieces of one room, by kind."""
+
+    def __init__(self, package: str, base: type[P]) -> None:
+        self.package, self.base = package, base
+
+    @cached_property
+    def kinds(self) -> dict[str, type[P]]:
+        """Every class of the package that extends the base and names a kind of its own."""
+        found: dict[str, type[P]] = {}
+        package = importlib.import_module(self.package)
+        for module_info in pkgutil.iter_modules(package.__path__):
+            module = importlib.import_module(f"{self.package}.{module_info.name}")
+            for _, cls in inspect.getmembers(module, inspect.isclass):
+                own = cls.__module__ == module.__name__ and "kind" in vars(cls)
+                if own and issubclass(cls, self.base):
+                    found[cls.kind] = cls
+        return dict(sorted(found.items()))
+
+    def find(self, kind: str) -> type[P]:
+        """Return the class of a kind, or of `package.module:Class`.
+
+        Raises:
+            PydanticCustomError: when there is no such kind; it lists the kinds there are.
+        """
+        if kind in self.kinds:
+            return self.kinds[kind]
+        if ":" in kind:
+            return self._imported(kind)
+        near = difflib.get_close_matches(kind, self.kinds, 1)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        raise _refusal(
+            f"{hint}choose one of {', '.join(self.kinds)}, or name your own class as "
+            "package.module:Class"
+        )
+
+    def parse(self, value: Any) -> Any:
+        """Turn a mapping with a `kind` into a piece; pieces pass through."""
+        if isinstance(value, self.base):
+            return value
+        if not isinstance(value, Mapping):
+            raise _refusal("it must be a mapping with a `kind`, such as {kind: ...}")
+        parameters = dict(value)
+        kind = parameters.pop("kind", None)
+        if not isinstance(kind, str):
+            raise ValidationError.from_exception_data(
+                self.package, [{"type": "missing", "loc": ("kind",), "input": value}]
+            )
+        try:
+            cls = self.find(kind)
+        except PydanticCustomError as error:
+            raise ValidationError.from_exception_data(
+                self.package, [{"type": error, "loc": ("kind",), "input": kind}]
+            ) from None
+        return cls.model_validate(parameters)
+
+    def dump(self, piece: P) -> dict[str, Any]:
+        """Turn a piece back into the mapping that `parse` reads."""
+        cls = type(piece)
+        known = self.kinds.get(getattr(cls, "kind", "")) is cls
+        kind = cls.kind if known else f"{cls.__module__}:{cls.__qualname__}"
+        return {"kind": kind, **piece.model_dump(mode="json", exclude_none=True)}
+
+    def _imported(self, path: str) -> type[P]:
+        module_name, _, class_name = path.partition(":")
+        try:
+            cls = getattr(importlib.import_module(module_name), class_name)
+        except (ImportError, AttributeError) as error:
+            raise _refusal(f"it cannot be imported ({error}); check PYTHONPATH") from None
+        if not (inspect.isclass(cls) and issubclass(cls, self.base)):
+            raise _refusal(f"it must be a subclass of {self.base.__module__}.{self.base.__name__}")
+        return cls
+
+
+def _refusal(remedy: str) -> PydanticCustomError:
+    # The remedy travels as context because a literal brace in a template would be a placeholder.
+    return PydanticCustomError("refused", "{remedy}", {"remedy": remedy})
