@@ -76,6 +76,15 @@ class Stream:
         """Return NumPy's Philox keyed by this place, for draws that no single client owns."""
         return np.random.Generator(np.random.Philox(key=int.from_bytes(self._digest(), "little")))
 
+    def pairs(self, first: NDArray[Any], second: NDArray[Any]) -> tuple[Ids, Ids]:
+        """Draw 64 bits for every pair of counters, as two arrays of 32 bits."""
+        x0, x1 = first.astype(np.uint32), second.astype(np.uint32)
+        key, scratch = self.key(), np.empty(min(_BLOCK, len(x0)), np.uint32)
+        for start in range(0, len(x0), _BLOCK):
+            a, b = x0[start : start + _BLOCK], x1[start : start + _BLOCK]
+            threefry2x32(a, b, key, scratch[: len(a)])
+        return x0, x1
+
     def key(self) -> tuple[int, int]:
         """Return the 64-bit Threefry key of this place as two 32-bit words."""
         digest = self._digest()

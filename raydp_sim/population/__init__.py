@@ -1,0 +1,1 @@
+"""Who is there: when clients are available and which of them take part."""

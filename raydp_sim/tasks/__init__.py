@@ -1,0 +1,6 @@
+"""What is learned: one task per file, found by its kind."""
+
+from raydp_sim.registry import Registry
+from raydp_sim.tasks.base import Task
+
+TASKS = Registry("raydp_sim.tasks", Task)

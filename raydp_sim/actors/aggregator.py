@@ -1,0 +1,94 @@
+"""The aggregator actor: folds what it is given and makes the release."""
+
+from typing import Any
+
+from raydp_sim.actors.inbox import Inbox, batch_counts
+from raydp_sim.actors.shuffler import choose_cohort
+from raydp_sim.batches import Reports, Shuffled
+from raydp_sim.errors import RunError
+from raydp_sim.mechanisms.base import Counts
+from raydp_sim.random import Ids
+from raydp_sim.scenario import Scenario
+from raydp_sim.shuffle import Gathered
+from raydp_sim.tasks.base import Arrays
+
+
+class AggregatorActor:
+    """Consumes the shuffled stream chunk by chunk and holds the task's state.
+
+    It is handed `Shuffled` chunks and nothing else, and holds no handle to any other actor.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.scenario = Scenario.model_validate(document)
+        self.mechanism = self.scenario.bound_mechanism
+        self.begin(0, None)
+
+    def begin(self, repetition: int, saved: dict[str, Arrays] | None) -> None:
+        """Start a repetition, from a checkpoint if there is one."""
+        self.repetition = repetition
+        fresh = {"state": self.scenario.task.init(self.mechanism), "public": {}}
+        self.task_state, self.public = (fresh if saved is None else saved).values()
+        self.counts: Counts = self.mechanism.zero()
+
+    def ask(self) -> Arrays:
+        """Return what the clients are told next."""
+        return self.scenario.task.ask(self.task_state)
+
+    def fold(self, batch: Shuffled) -> int:
+        """Fold one chunk; return its number of messages."""
+        if not isinstance(batch, Shuffled):
+            raise RunError(f"the aggregator was handed {type(batch).__name__}, not Shuffled")
+        self.counts = self.scenario.task.fold(self.mechanism, self.counts, batch)
+        return len(batch.payload)
+
+    def step(self, release: int) -> Arrays:
+        """Make the release from what was folded; return what it makes public."""
+        stream = self.scenario.stream(self.repetition).at("aggregator", release)
+        task, counts = self.scenario.task, self.counts
+        self.counts = self.mechanism.zero()
+        self.task_state, self.public = task.step(self.mechanism, self.task_state, counts, stream)
+        return self.public
+
+    def checkpoint(self) -> dict[str, Arrays]:
+        """Return the task's state and the last release."""
+        return {"state": self.task_state, "public": self.public}
+
+
+class ServerActor(AggregatorActor):
+    """The aggregator of the local and the central model: it collects reports and knows who sent them."""
+
+    def begin(self, repetition: int, saved: dict[str, Arrays] | None) -> None:
+        """Start a repetition with an empty inbox."""
+        super().begin(repetition, saved)
+        self.inbox = Inbox()
+        self.closed: dict[int, Gathered] = {}
+
+    def choose(self, release: int, time: float) -> Ids:
+        """Choose the cohort of a release."""
+        return choose_cohort(self.scenario, self.repetition, release, time)
+
+    def admit(self, source: int, epoch: int) -> None:
+        """See `Inbox.admit`."""
+        self.inbox.admit(source, epoch)
+
+    def collect(self, batch: Reports) -> bool:
+        """See `Inbox.collect`."""
+        return self.inbox.collect(batch)
+
+    def close(self, release: int) -> tuple[dict[str, int], Ids]:
+        """Close a batch; see `ShufflerActor.close`. It is folded in one piece."""
+        self.closed[release] = batch = self.inbox.close(release)
+        return batch_counts(batch, 1), batch.participants()
+
+    def fold_reports(self, release: int) -> int:
+        """Fold a closed batch; called only once the release is paid for."""
+        batch = self.closed.pop(release)
+        columns = (batch.client, batch.sequence, batch.bucket, batch.payload)
+        reports = Reports(release, 0, 0, *columns)
+        self.counts = self.scenario.task.fold(self.mechanism, self.counts, reports)
+        return len(batch.payload)
+
+    def discard(self, release: int) -> None:
+        """Drop a batch that is too small to be used."""
+        self.closed.pop(release, None)

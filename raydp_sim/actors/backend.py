@@ -1,0 +1,83 @@
+"""Two ways to run the same actors: as Ray processes (`on_ray.py`), or inline in this one.
+
+An actor is a plain class; a backend spawns it, calls its methods and waits for results. What a call
+returns is a reference that can be handed to another call unread, as with Ray's object store.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+Actor = Any
+Ref = Any
+
+
+class Lost(Exception):
+    """The actor behind a reference has died, or the object is gone."""
+
+
+class Backend(Protocol):
+    """What the conductor needs of a place to run."""
+
+    def cpus(self) -> int:
+        """Return the CPUs that client actors may spread over."""
+        ...
+
+    def spawn(self, cls: type, *args: Any, anywhere: bool = False) -> Actor:
+        """Start an actor; on the driver's node unless it may run anywhere."""
+        ...
+
+    def call(self, actor: Actor, method: str, *args: Any, returns: int = 1) -> tuple[Ref, ...]:
+        """Call a method; return one reference per result."""
+        ...
+
+    def wait(self, refs: Sequence[Ref]) -> Sequence[Ref]:
+        """Wait until at least one reference is ready; return all that are."""
+        ...
+
+    def get(self, ref: Ref) -> Any:
+        """Return a result.
+
+        Raises:
+            Lost: when the actor died before or the object is gone.
+        """
+        ...
+
+    def kill(self, actor: Actor) -> None:
+        """End an actor."""
+        ...
+
+
+class Inline:
+    """Everything in this process, one call at a time."""
+
+    def cpus(self) -> int:
+        """Return 1: there is one thread of work."""
+        return 1
+
+    def spawn(self, cls: type, *args: Any, anywhere: bool = False) -> Actor:
+        """Make an object."""
+        return cls(*args)
+
+    def call(self, actor: Actor, method: str, *args: Any, returns: int = 1) -> tuple[Ref, ...]:
+        """Call at once and box the results."""
+        plain = [arg.value if isinstance(arg, _Box) else arg for arg in args]
+        result = getattr(actor, method)(*plain)
+        return tuple(_Box(value) for value in result) if returns > 1 else (_Box(result),)
+
+    def wait(self, refs: Sequence[Ref]) -> Sequence[Ref]:
+        """Return the oldest: results are handled in the order of their calls."""
+        return refs[:1]
+
+    def get(self, ref: Ref) -> Any:
+        """Unbox a result."""
+        return ref.value
+
+    def kill(self, actor: Actor) -> None:
+        """Do nothing; the object goes when nobody holds it."""
+
+
+class _Box:
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value

@@ -1,0 +1,130 @@
+"""The client actor: some clients with their data, their state and their randomizers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raydp_sim.batches import Reports
+from raydp_sim.mechanisms.base import Counts
+from raydp_sim.random import Ids
+from raydp_sim.scenario import Scenario
+from raydp_sim.shuffle import draw_buckets
+from raydp_sim.tasks.base import Arrays
+
+_BLOCK_BYTES = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Receipt:
+    """What the simulation's analyst learns of a dispatch; no actor of the protocol sees it."""
+
+    reports: int
+    clipped: int
+    truth: Counts
+
+
+class ClientActor:
+    """Holds the clients `first` to `last - 1`; with one client in it, it is that client.
+
+    The data are made or memory-mapped here and never leave; only randomized messages do.
+    """
+
+    def __init__(
+        self, document: dict[str, Any], source: int, epoch: int, first: int, last: int
+    ) -> None:
+        self.scenario = Scenario.model_validate(document)
+        self.mechanism = self.scenario.bound_mechanism
+        self.source, self.epoch = source, epoch
+        self.ids: Ids = np.arange(first, last, dtype=np.uint32)
+        self.state: Arrays = {}
+
+    def load(self, repetition: int) -> Counts:
+        """Make the clients' data for one repetition and return the truth about all of them."""
+        scenario, mechanism = self.scenario, self.mechanism
+        self.stream = scenario.stream(repetition)
+        width = mechanism.domain.dimension
+        self.data = np.empty((len(self.ids), width))
+        rows = max(1, _BLOCK_BYTES // (8 * width))
+        for start in range(0, len(self.ids), rows):
+            ids = self.ids[start : start + rows]
+            values = scenario.population.data.values(ids, self.stream.at("data"))
+            admitted = mechanism.domain.admit(values, ids, mechanism.on_out_of_range)
+            self.data[start : start + rows] = admitted
+        self.whole = scenario.task.truth(mechanism, self.data)
+        return self.whole
+
+    def report(
+        self, release: int, time: float, broadcast: Arrays, cohort: Ids | None, shufflers: int
+    ) -> tuple[Any, ...]:
+        """Answer an ask: a receipt for the analyst, then one batch per shuffler."""
+        rows = self._reporting(release, time, cohort)
+        ids = self.ids[rows]
+        payload, clipped = self._messages(release, broadcast, rows, ids)
+        messages = self.mechanism.messages_per_report
+        if self.scenario.trust == "shuffle":
+            bucket = draw_buckets(self.stream.at("bucket", release), ids, messages).reshape(-1)
+        else:
+            bucket = np.zeros(len(ids) * messages, np.uint8)
+        client = ids if messages == 1 else np.repeat(ids, messages)
+        sequence = np.tile(np.arange(messages, dtype=np.uint16), len(ids))
+        flat = payload.reshape(len(client), *payload.shape[2:])
+        batches = []
+        for shuffler in range(shufflers):
+            mine: Any = slice(None) if shufflers == 1 else bucket % shufflers == shuffler
+            batches.append(
+                Reports(
+                    release,
+                    self.source,
+                    self.epoch,
+                    client[mine],
+                    sequence[mine],
+                    bucket[mine],
+                    flat[mine],
+                )
+            )
+        return (Receipt(len(ids), clipped, self._truth(rows)), *batches)
+
+    def _reporting(self, release: int, time: float, cohort: Ids | None) -> Any:
+        """Return which of this actor's rows take part: a slice if all do, else their numbers."""
+        scenario = self.scenario
+        if cohort is not None:
+            # The cohort was chosen among the available clients; only ours are our business.
+            bounds = np.searchsorted(cohort, (self.ids[0], int(self.ids[-1]) + 1))
+            chosen = cohort[bounds[0] : bounds[1]]
+            return slice(None) if len(chosen) == len(self.ids) else chosen - self.ids[0]
+        there = scenario.population.availability.available(
+            self.ids, time, self.stream.at("availability")
+        )
+        own = scenario.participation.joins(self.ids, self.stream.at("participation", release))
+        joined = there & own
+        return slice(None) if joined.all() else np.flatnonzero(joined)
+
+    def _messages(
+        self, release: int, broadcast: Arrays, rows: Any, ids: Ids
+    ) -> tuple[NDArray[Any], int]:
+        """Randomize block by block, so that a large population needs no second copy of its data."""
+        size = max(256, _BLOCK_BYTES // (8 * self.data.shape[1]))
+        stream = self.stream.at("randomize", release).clients(ids)
+        parts, clipped = [], 0
+        for start in range(0, max(1, len(ids)), size):
+            block = slice(start, start + size)
+            data = self.data[block] if isinstance(rows, slice) else self.data[rows[block]]
+            own = stream.take(block)
+            values, self.state = self.scenario.task.client(broadcast, data, self.state, own)
+            sent = self.mechanism.messages(values, own)
+            parts.append(sent.payload)
+            clipped += sent.clipped
+        return (parts[0] if len(parts) == 1 else np.concatenate(parts)), clipped
+
+    def _truth(self, rows: Any) -> Counts:
+        if isinstance(rows, slice):
+            return self.whole
+        task = self.scenario.task
+        if len(rows) <= len(self.ids) // 2:
+            return task.truth(self.mechanism, self.data[rows])
+        # Exact integers: the few that are absent can be taken away.
+        absent = np.ones(len(self.ids), np.bool_)
+        absent[rows] = False
+        return np.asarray(self.whole - task.truth(self.mechanism, self.data[absent]))

@@ -1,0 +1,109 @@
+"""Starting Ray quietly, in time, and never in somebody else's cluster by accident."""
+
+import contextlib
+import logging
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+
+import psutil
+import ray
+
+from raydp_sim.errors import InputError
+
+_SOCKET_ROOM = 40  # Ray's socket paths may have 107 bytes and add about 65 to their folder
+_DIAL_SECONDS = 5.0
+
+
+@contextlib.contextmanager
+def connected(address: str | None, timeout: float) -> Iterator[None]:
+    """Hold a connection to Ray.
+
+    Without an address a private Ray is started and ended again; a cluster that happens to run on the
+    machine is left alone. A connection that this process already has is used and left open.
+
+    Raises:
+        InputError: when there is no cluster at the address.
+    """
+    if ray.is_initialized():
+        yield
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    folder = None
+    try:
+        with _time_limit(timeout):
+            if address is None:
+                folder = _short_folder()
+                ray.init(address="local", include_dashboard=False, _temp_dir=folder, **quiet)
+            else:
+                _dial(address)
+                ray.init(address=address, **quiet)
+        yield
+    except ConnectionError as error:
+        raise _no_cluster(address, str(error)) from None
+    finally:
+        ray.shutdown()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _short_folder() -> str:
+    parent = tempfile.gettempdir()
+    if len(parent) > _SOCKET_ROOM and os.path.isdir("/tmp"):
+        parent = "/tmp"
+    return tempfile.mkdtemp(prefix="rs-", dir=parent)
+
+
+def _dial(address: str) -> None:
+    """Make sure that somebody listens: Ray itself would wait for minutes."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if "://" in address or not host or not port.isdigit():
+        raise InputError(
+            f"--address is {address!r}; write host:port of the cluster's head node, or auto, and run "
+            "on a machine of the cluster"
+        )
+    try:
+        socket.create_connection((host, int(port)), timeout=_DIAL_SECONDS).close()
+    except OSError as error:
+        raise _no_cluster(address, str(error)) from None
+
+
+def _no_cluster(address: str | None, why: str) -> InputError:
+    reason = why.splitlines()[0] if why else "no answer"
+    return InputError(
+        f"--address is {address!r}; no Ray cluster answers there ({reason}); start one with "
+        "`ray start --head`, or leave --address out"
+    )
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """End the whole process if Ray takes longer: its start cannot be interrupted otherwise."""
+
+    def give_up() -> None:
+        print(
+            f"Ray did not start within {seconds:g} s; free some memory or CPU, or raise "
+            "placement.start_timeout (`--set placement.start_timeout=300`)",
+            file=sys.stderr,
+            flush=True,
+        )
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+        os._exit(3)
+
+    timer = threading.Timer(seconds, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

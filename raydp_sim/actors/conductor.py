@@ -1,0 +1,267 @@
+"""The conductor: does what the engine commands and tells it what has happened."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from raydp_sim import engine
+from raydp_sim.actors.backend import Actor, Lost, Ref
+from raydp_sim.actors.client import Receipt
+from raydp_sim.actors.crew import Crew
+from raydp_sim.actors.metrics import Tally
+from raydp_sim.errors import RunError
+
+_CHUNKS_IN_FLIGHT = 4
+_DEPTH = 3  # releases under way at once when an ask does not depend on the one before
+Row = dict[str, Any]
+
+
+@dataclass
+class _Dispatch:
+    """What is known of one release while it is under way."""
+
+    release: int
+    time: float
+    broadcast: Any = None
+    cohort: Any = None
+    receipts: dict[int, Receipt] = field(default_factory=dict)
+    acknowledged: dict[int, int] = field(default_factory=dict)
+    counts: dict[int, dict[str, int]] = field(default_factory=dict)
+    participants: list[Ref] = field(default_factory=list)
+    charged: Ref = None
+    chunks: deque[tuple[Actor, int]] = field(default_factory=deque)
+    folding: int = 0
+    messages: int = 0
+
+    def total(self, name: str) -> int:
+        """Add up one of the collectors' counts."""
+        return sum(counts[name] for counts in self.counts.values())
+
+
+class Conductor:
+    """Plays one repetition on a crew. Everything it holds is in the driver's process."""
+
+    def __init__(self, crew: Crew, finished: int = 0) -> None:
+        self.crew, self.backend = crew, crew.backend
+        scenario = crew.scenario
+        shuffled = scenario.trust == "shuffle"
+        self.policy = engine.Policy(
+            min_batch=scenario.shuffle.min_batch if shuffled else 1,
+            depth=1 if scenario.task.adaptive else _DEPTH,
+        )
+        self.state = engine.resumed(self.policy, finished)
+        self.open: dict[int, _Dispatch] = {}
+        self.waiting: dict[Ref, Callable[[Ref], None]] = {}
+        self.rows: deque[Row] = deque()
+        self.on_finished: Callable[[int], None] = lambda finished: None
+        self._do: dict[type, Callable[[Any], None]] = {
+            engine.Ask: self._ask,
+            engine.Close: self._close,
+            engine.Charge: self._charge,
+            engine.Release: self._release,
+            engine.Discard: self._discard,
+            engine.Wait: lambda wait: self._happened(engine.Woke(wait.until)),
+        }
+
+    def play(self, horizon: int) -> Iterator[Row]:
+        """Play until `horizon` releases are done; yield the row of each as it happens.
+
+        Raises:
+            RunError: when an actor that holds the run's only copy of something has died.
+        """
+        self._follow(engine.begin(self.policy, self.state, horizon))
+        while self.waiting:
+            for ref in self.backend.wait(list(self.waiting)):
+                self.waiting.pop(ref)(ref)
+            while self.rows:
+                yield self.rows.popleft()
+
+    # The engine's loop.
+
+    def _happened(self, event: engine.Event) -> None:
+        self._follow(engine.advance(self.policy, self.state, event))
+
+    def _follow(self, step: engine.Step) -> None:
+        self.state, commands = step
+        for command in commands:
+            self.execute(command)
+
+    def execute(self, command: engine.Command) -> None:
+        """Carry out one command of the engine."""
+        self._do[type(command)](command)
+
+    def _call(self, then: Callable[[Ref], None], actor: Actor, method: str, *args: Any) -> Ref:
+        (ref,) = self.backend.call(actor, method, *args)
+        self.waiting[ref] = then
+        return ref
+
+    def _get(self, ref: Ref) -> Any:
+        """Return the answer of an actor that cannot be replaced."""
+        try:
+            return self.backend.get(ref)
+        except Lost as error:
+            raise RunError(f"an actor of the run died: {error}") from None
+
+    # Ask: clients randomize, collectors take their batches in.
+
+    def _ask(self, ask: engine.Ask) -> None:
+        crew, scenario = self.crew, self.crew.scenario
+        dispatch = self.open[ask.release] = _Dispatch(ask.release, ask.time, broadcast={})
+        if scenario.task.adaptive:
+            (dispatch.broadcast,) = self.backend.call(crew.aggregator, "ask")
+        if scenario.participation.decided_by == "shuffler":
+            arguments = (ask.release, ask.time)
+            (dispatch.cohort,) = self.backend.call(crew.collectors[0], "choose", *arguments)
+        for source in range(len(crew.clients)):
+            self._dispatch(dispatch, source)
+
+    def _dispatch(self, dispatch: _Dispatch, source: int) -> None:
+        crew = self.crew
+        shufflers = len(crew.collectors)
+        arguments = (dispatch.release, dispatch.time, dispatch.broadcast, dispatch.cohort)
+        receipt, *batches = self.backend.call(
+            crew.clients[source], "report", *arguments, shufflers, returns=1 + shufflers
+        )
+        dispatch.acknowledged[source] = 0
+        epoch = crew.epochs[source]
+        self.waiting[receipt] = partial(self._reported, dispatch, source, epoch, batches)
+
+    def _reported(
+        self, dispatch: _Dispatch, source: int, epoch: int, batches: list[Ref], ref: Ref
+    ) -> None:
+        if epoch != self.crew.epochs[source]:
+            return  # a zombie's answer; the respawned actor has been asked again
+        try:
+            dispatch.receipts[source] = self.backend.get(ref)
+        except Lost:
+            self._replace(source)
+            return
+        for collector, batch in zip(self.crew.collectors, batches, strict=True):
+            then = partial(self._collected, dispatch, source, epoch, collector)
+            self._call(then, collector, "collect", batch)
+
+    def _collected(
+        self, dispatch: _Dispatch, source: int, epoch: int, collector: Actor, ref: Ref
+    ) -> None:
+        if epoch != self.crew.epochs[source]:
+            return
+        try:
+            accepted = self.backend.get(ref)
+        except Lost:
+            # Either the collector is gone, which ends the run, or only the batch it was to read.
+            self.crew.ask(collector, "admit", source, epoch)
+            self._replace(source)
+            return
+        if not accepted:
+            raise RunError(f"a collector refused the living batch of placement {source}")
+        dispatch.acknowledged[source] += 1
+        everyone = len(self.crew.clients) * len(self.crew.collectors)
+        if sum(dispatch.acknowledged.values()) == everyone:
+            self._happened(engine.Collected(dispatch.release))
+
+    def _replace(self, source: int) -> None:
+        """Respawn a client actor and ask it again for every release it still owes."""
+        self.crew.respawn(source)
+        for dispatch in self.open.values():
+            if dispatch.acknowledged.get(source, 0) < len(self.crew.collectors):
+                self._dispatch(dispatch, source)
+
+    # Close, charge, release: in this order, whatever happens.
+
+    def _close(self, close: engine.Close) -> None:
+        dispatch = self.open[close.release]
+        for number, collector in enumerate(self.crew.collectors):
+            counts, participants = self.backend.call(collector, "close", close.release, returns=2)
+            dispatch.participants.append(participants)
+            self.waiting[counts] = partial(self._closed, dispatch, number)
+
+    def _closed(self, dispatch: _Dispatch, number: int, ref: Ref) -> None:
+        dispatch.counts[number] = self._get(ref)
+        if len(dispatch.counts) == len(self.crew.collectors):
+            self._happened(engine.Closed(dispatch.release, dispatch.total("reports")))
+
+    def _charge(self, charge: engine.Charge) -> None:
+        dispatch = self.open[charge.release]
+        arguments = (charge.release, charge.time, *dispatch.participants)
+        then = partial(self._charged, dispatch)
+        dispatch.charged = self._call(then, self.crew.ledger, "charge", *arguments)
+
+    def _charged(self, dispatch: _Dispatch, ref: Ref) -> None:
+        self._get(ref)
+        self._happened(engine.Charged(dispatch.release))
+
+    def _release(self, release: engine.Release) -> None:
+        dispatch, crew = self.open[release.release], self.crew
+        if crew.scenario.trust != "shuffle":
+            then = partial(self._folded, dispatch)
+            self._call(then, crew.aggregator, "fold_reports", release.release)
+            dispatch.folding = 1
+            return
+        for number, collector in enumerate(crew.collectors):
+            chunks = dispatch.counts[number]["chunks"]
+            dispatch.chunks.extend((collector, chunk) for chunk in range(chunks))
+        self._pump(dispatch)
+
+    def _pump(self, dispatch: _Dispatch) -> None:
+        """Keep a few chunks on their way from the shufflers to the aggregator, and no more."""
+        while dispatch.chunks and dispatch.folding < _CHUNKS_IN_FLIGHT:
+            collector, number = dispatch.chunks.popleft()
+            (chunk,) = self.backend.call(collector, "chunk", dispatch.release, number)
+            self._call(partial(self._folded, dispatch), self.crew.aggregator, "fold", chunk)
+            dispatch.folding += 1
+
+    def _folded(self, dispatch: _Dispatch, ref: Ref) -> None:
+        dispatch.messages += self._get(ref)
+        dispatch.folding -= 1
+        self._pump(dispatch)
+        if dispatch.folding == 0:
+            self._step(dispatch)
+
+    def _step(self, dispatch: _Dispatch) -> None:
+        (public,) = self.backend.call(self.crew.aggregator, "step", dispatch.release)
+        tally = self._tally(dispatch)
+        arguments = (tally, public, dispatch.charged)
+        self._call(partial(self._recorded, dispatch), self.crew.metrics, "record", *arguments)
+
+    def _recorded(self, dispatch: _Dispatch, ref: Ref) -> None:
+        self.rows.append(self._get(ref))
+        self._finish(dispatch)
+
+    def _discard(self, discard: engine.Discard) -> None:
+        for collector in self.crew.collectors:
+            self.backend.call(collector, "discard", discard.release)
+        dispatch = self.open[discard.release]
+        then = partial(self._withheld, dispatch)
+        place = (self.crew.repetition, discard.release, discard.time, discard.reports)
+        self._call(then, self.crew.metrics, "withhold", *place)
+
+    def _withheld(self, dispatch: _Dispatch, ref: Ref) -> None:
+        self._get(ref)
+        self._finish(dispatch)
+
+    def _finish(self, dispatch: _Dispatch) -> None:
+        del self.open[dispatch.release]
+        finished = engine.Finished(dispatch.release)
+        settled = engine.settle(self.state, dispatch.release)
+        if not settled.ahead:
+            # Before the next release touches the aggregator's state.
+            self.on_finished(settled.floor)
+        self._happened(finished)
+
+    def _tally(self, dispatch: _Dispatch) -> Tally:
+        receipts = [dispatch.receipts[source] for source in sorted(dispatch.receipts)]
+        return Tally(
+            repetition=self.crew.repetition,
+            release=dispatch.release,
+            time=dispatch.time,
+            asked=sum(receipt.reports for receipt in receipts),
+            reports=dispatch.total("reports"),
+            messages=dispatch.messages,
+            duplicates=dispatch.total("duplicates"),
+            clipped=sum(receipt.clipped for receipt in receipts),
+            truth=np.sum([receipt.truth for receipt in receipts], axis=0),
+        )

@@ -1,0 +1,144 @@
+"""The crew of a run: which actors there are, where they are placed, and respawning clients."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raydp_sim.actors.aggregator import AggregatorActor, ServerActor
+from raydp_sim.actors.backend import Actor, Backend, Lost, Ref
+from raydp_sim.actors.client import ClientActor
+from raydp_sim.actors.ledger import LedgerActor
+from raydp_sim.actors.metrics import MetricsActor
+from raydp_sim.actors.shuffler import ShufflerActor
+from raydp_sim.errors import RunError
+from raydp_sim.mechanisms.base import Counts
+from raydp_sim.scenario import Scenario
+from raydp_sim.tasks.base import Arrays
+
+_MAX_DEATHS = 5
+
+
+def ranges(scenario: Scenario, cpus: int) -> list[tuple[int, int]]:
+    """Split the clients into contiguous ranges, one per client actor.
+
+    Example:
+        >>> from raydp_sim.scenario import parse
+        >>> data = {"kind": "bernoulli", "probability": 0.5}
+        >>> tiny = {"name": "a", "population": {"clients": 5, "data": data},
+        ...         "mechanism": {"kind": "2rr", "epsilon_local": 1.0}}
+        >>> ranges(parse(tiny), cpus=2)
+        [(0, 3), (3, 5)]
+    """
+    clients, wanted = scenario.population.clients, scenario.placement.clients_per_actor
+    share = -(-clients // cpus) if wanted == "auto" else min(clients, wanted)
+    return [(first, min(first + share, clients)) for first in range(0, clients, share)]
+
+
+class Crew:
+    """Spawns the actors that the scenario's trust calls for and keeps their handles.
+
+    Only the driver holds a crew. The aggregator, in particular, is given no handle by anyone.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        backend: Backend,
+        folder: Path,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        self.scenario, self.backend = scenario, backend
+        self.document = scenario.document()
+        self.ranges = ranges(scenario, backend.cpus())
+        self.epochs = [0] * len(self.ranges)
+        self.deaths = [0] * len(self.ranges)
+        self.repetition = 0
+        self.progress = progress
+        self.clients = [self._client(source) for source in range(len(self.ranges))]
+        self.collectors: list[Actor]
+        if scenario.trust == "shuffle":
+            self.aggregator = backend.spawn(AggregatorActor, self.document)
+            number = scenario.shuffle.shufflers
+            spread = number > 1
+            self.collectors = [
+                backend.spawn(ShufflerActor, self.document, anywhere=spread) for _ in range(number)
+            ]
+        else:
+            self.aggregator = backend.spawn(ServerActor, self.document)
+            self.collectors = [self.aggregator]
+        self.ledger = backend.spawn(LedgerActor, self.document, str(folder / "ledger"))
+        self.metrics = backend.spawn(MetricsActor, self.document, str(folder / "metrics"))
+
+    def begin(self, repetition: int, finished: int, saved: dict[str, Arrays] | None) -> None:
+        """Start or resume a repetition on every actor and wait until all are ready.
+
+        Raises:
+            InputError: when a client's data do not fit the mechanism.
+        """
+        self.repetition = repetition
+        loads = [self.backend.call(client, "load", repetition)[0] for client in self.clients]
+        truths: dict[int, Counts] = {}
+        waiting = {ref: source for source, ref in enumerate(loads)}
+        while waiting:
+            for ref in self.backend.wait(list(waiting)):
+                truths[waiting.pop(ref)] = self._get(ref, "a client actor")
+                self.progress(len(truths), len(loads))
+        population = np.sum([truths[source] for source in sorted(truths)], axis=0)
+        calls = [
+            self.backend.call(self.aggregator, "begin", repetition, saved),
+            self.backend.call(self.ledger, "begin", repetition, finished),
+            self.backend.call(self.metrics, "begin", population),
+        ]
+        if self.scenario.trust == "shuffle":
+            calls += [self.backend.call(c, "begin", repetition) for c in self.collectors]
+        for (ref,) in calls:
+            self._get(ref, "an actor")
+        for source, epoch in enumerate(self.epochs):
+            self.announce(source, epoch)
+
+    def respawn(self, source: int) -> None:
+        """Replace a dead client actor; from now on batches of its earlier epochs are refused."""
+        self.deaths[source] += 1
+        if self.deaths[source] > _MAX_DEATHS:
+            first, last = self.ranges[source]
+            raise RunError(
+                f"the actor of clients {first} to {last - 1} died {self.deaths[source]} times; it may "
+                "lack memory: lower placement.clients_per_actor or population.clients"
+            )
+        self.backend.kill(self.clients[source])
+        self.epochs[source] += 1
+        self.clients[source] = self._client(source)
+        self.backend.call(self.clients[source], "load", self.repetition)
+        self.announce(source, self.epochs[source])
+
+    def announce(self, source: int, epoch: int) -> None:
+        """Tell every collector which epoch of a placement is the living one."""
+        if epoch:
+            for collector in self.collectors:
+                self.backend.call(collector, "admit", source, epoch)
+
+    def ask(self, actor: Actor, method: str, *args: Any) -> Any:
+        """Call and wait for the answer of an actor that a run cannot do without."""
+        return self._get(self.backend.call(actor, method, *args)[0], "an actor")
+
+    def actors(self) -> list[Actor]:
+        """Return every actor once."""
+        shufflers = self.collectors if self.scenario.trust == "shuffle" else []
+        return [*self.clients, *shufflers, self.aggregator, self.ledger, self.metrics]
+
+    def stop(self) -> None:
+        """End every actor."""
+        for actor in self.actors():
+            self.backend.kill(actor)
+
+    def _client(self, source: int) -> Actor:
+        place = (source, self.epochs[source], *self.ranges[source])
+        return self.backend.spawn(ClientActor, self.document, *place, anywhere=True)
+
+    def _get(self, ref: Ref, who: str) -> Any:
+        try:
+            return self.backend.get(ref)
+        except Lost as error:
+            raise RunError(f"{who} died: {error}") from None

@@ -1,0 +1,63 @@
+"""The ledger actor: makes every event durable before its release."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raydp_sim.errors import RunError
+from raydp_sim.privacy import store
+from raydp_sim.privacy.ledger import Guarantee, Ledger
+from raydp_sim.random import Ids
+from raydp_sim.scenario import Scenario
+
+
+class LedgerActor:
+    """Knows who was charged. Runs on the driver's node; aggregators and analysts hold no handle."""
+
+    def __init__(self, document: dict[str, Any], folder: str) -> None:
+        self.scenario = Scenario.model_validate(document)
+        self.event = self.scenario.bound_mechanism.event()
+        self.folder = Path(folder)
+        self.begin(0, 0)
+
+    def begin(self, repetition: int, finished: int) -> None:
+        """Start or resume a repetition whose first `finished` releases are done.
+
+        Rows beyond those were paid for before an interruption. Their releases are played again,
+        draw for draw, and find themselves paid already.
+        """
+        self.repetition = repetition
+        self.ledger = Ledger(self.scenario.population.clients)
+        self.paid: dict[int, store.Charge] = {}
+        for row in store.read(self.folder).to_pylist():
+            if row["repetition"] != repetition:
+                continue
+            charge = store.Charge.of_row(row)
+            if charge.release < finished:
+                self.ledger.charge(charge.event, charge.participants)
+            else:
+                self.paid[charge.release] = charge
+
+    def charge(self, release: int, time: float, *participants: Ids) -> tuple[Guarantee, int]:
+        """Charge a release to everyone who took part; durable when this returns.
+
+        Returns:
+            What is proved so far, and how many clients this release was charged to.
+        """
+        ids = participants[0] if len(participants) == 1 else np.unique(np.concatenate(participants))
+        charge = store.Charge(self.repetition, release, time, self.event, ids)
+        before = self.paid.pop(release, None)
+        if before is None:
+            store.append(self.folder, charge, self.scenario.population.clients)
+        elif not before.same_as(charge):
+            raise RunError(
+                f"release {release} was paid for before the interruption with other participants; "
+                "the run directory does not belong to this scenario or machine"
+            )
+        self.ledger.charge(charge.event, charge.participants)
+        return self.ledger.guarantee(), len(ids)
+
+    def compact(self) -> None:
+        """Merge the rows into one file at the end of a run."""
+        store.compact(self.folder)

@@ -1,0 +1,99 @@
+"""The metrics actor: turns releases into rows and writes them as they happen."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raydp_sim.mechanisms.base import Counts
+from raydp_sim.metrics import streams
+from raydp_sim.privacy.ledger import Guarantee
+from raydp_sim.scenario import Scenario
+from raydp_sim.tasks.base import Arrays
+
+_FLUSH_SECONDS = 1.0
+_FLUSH_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What the driver counted during a release, with the truth that only the analyst may know."""
+
+    repetition: int
+    release: int
+    time: float
+    asked: int
+    reports: int
+    messages: int
+    duplicates: int
+    clipped: int
+    truth: Counts
+
+
+class MetricsActor:
+    """Compares each release with the truth and keeps the streams of a run."""
+
+    def __init__(self, document: dict[str, Any], folder: str) -> None:
+        self.scenario = Scenario.model_validate(document)
+        self.mechanism = self.scenario.bound_mechanism
+        self.folder = Path(folder)
+        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in streams.SCHEMAS}
+        self.flushed = self.started = time.monotonic()
+
+    def begin(self, population: Counts) -> None:
+        """Start a repetition: the truth about its population is known from now on."""
+        self.population = population
+
+    def record(
+        self, tally: Tally, public: Arrays, charged: tuple[Guarantee, int]
+    ) -> dict[str, Any]:
+        """Write the row of a release; return it for whoever watches."""
+        guarantee, participants = charged
+        mechanism = self.mechanism
+        local = mechanism.event().epsilon if mechanism.where == "client" else None
+        row = {
+            "repetition": tally.repetition,
+            "release": tally.release,
+            "time": tally.time,
+            "participants": participants,
+            "batch_size": tally.reports,
+            "messages": tally.messages,
+            "missing": tally.asked - tally.reports,
+            "duplicates": tally.duplicates,
+            "clipped": tally.clipped,
+            "bits": mechanism.bits * tally.reports,
+            "wire_bytes": -(-mechanism.bits // 8) * tally.reports,
+            "epsilon_local": local,
+            "epsilon": guarantee.epsilon,
+            "delta": guarantee.delta,
+            "epsilon_median": guarantee.median,
+            **self.scenario.task.score(mechanism, public, tally.truth, self.population),
+        }
+        self._keep("releases", row)
+        self._time(tally.repetition, tally.release, tally.reports)
+        return row
+
+    def withhold(self, repetition: int, release: int, moment: float, reports: int) -> None:
+        """Write down that a batch was too small to be released."""
+        row = {"repetition": repetition, "release": release, "time": moment, "reports": reports}
+        self._keep("withheld", row)
+        self._time(repetition, release, 0)
+
+    def flush(self) -> None:
+        """Write what is waiting as one Parquet part per stream."""
+        for name, rows in self.rows.items():
+            if rows:
+                streams.write_part(self.folder, name, rows)
+        self.rows = {name: [] for name in streams.SCHEMAS}
+        self.flushed = time.monotonic()
+
+    def _time(self, repetition: int, release: int, reports: int) -> None:
+        wall = time.monotonic() - self.started
+        row = {"repetition": repetition, "release": release, "wall_s": wall, "reports": reports}
+        self._keep("timing", row)
+        late = time.monotonic() - self.flushed > _FLUSH_SECONDS
+        if late or len(self.rows["timing"]) >= _FLUSH_ROWS:
+            self.flush()
+
+    def _keep(self, stream: str, row: dict[str, Any]) -> None:
+        self.rows[stream].append(row)

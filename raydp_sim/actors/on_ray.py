@@ -1,0 +1,75 @@
+"""The actors as Ray processes. Only this file and `cluster.py` import Ray."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import ray
+from ray.exceptions import (
+    ActorDiedError,
+    ActorUnavailableError,
+    ObjectLostError,
+    RayActorError,
+    RaySystemError,
+    RayTaskError,
+    WorkerCrashedError,
+)
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from raydp_sim.actors.backend import Actor, Lost, Ref
+from raydp_sim.errors import InputError, RunError
+
+_GONE = (
+    ActorDiedError,
+    ActorUnavailableError,
+    ObjectLostError,
+    RayActorError,
+    RaySystemError,
+    WorkerCrashedError,
+)
+
+
+class OnRay:
+    """One operating-system process per actor, on a Ray that is already initialised."""
+
+    def __init__(self) -> None:
+        self._home = ray.get_runtime_context().get_node_id()
+
+    def cpus(self) -> int:
+        """Return the CPUs of the cluster."""
+        return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    def spawn(self, cls: type, *args: Any, anywhere: bool = False) -> Actor:
+        """Start a process. It reserves no CPU: that can hang a start on a small machine."""
+        place = "SPREAD" if anywhere else NodeAffinitySchedulingStrategy(self._home, soft=False)
+        remote = ray.remote(cls)
+        return remote.options(num_cpus=0, max_restarts=0, scheduling_strategy=place).remote(*args)
+
+    def call(self, actor: Actor, method: str, *args: Any, returns: int = 1) -> tuple[Ref, ...]:
+        """Call without waiting."""
+        refs = getattr(actor, method).options(num_returns=returns).remote(*args)
+        return tuple(refs) if returns > 1 else (refs,)
+
+    def wait(self, refs: Sequence[Ref]) -> Sequence[Ref]:
+        """Wait for one, then take along whatever else is ready."""
+        listed = list(refs)
+        ray.wait(listed, num_returns=1, fetch_local=False)
+        ready, _ = ray.wait(listed, num_returns=len(listed), timeout=0, fetch_local=False)
+        return list(ready)
+
+    def get(self, ref: Ref) -> Any:
+        """Return a result; errors of the actor's own code come back as what they were."""
+        try:
+            return ray.get(ref)
+        except RayTaskError as error:
+            cause = error.cause
+            if isinstance(cause, InputError):
+                raise InputError(str(cause)) from None
+            if isinstance(cause, _GONE):
+                raise Lost(str(cause)) from None
+            raise RunError(f"an actor failed: {cause!r}") from error
+        except _GONE as error:
+            raise Lost(str(error).splitlines()[0]) from None
+
+    def kill(self, actor: Actor) -> None:
+        """End the process."""
+        ray.kill(actor)

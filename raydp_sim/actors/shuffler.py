@@ -1,0 +1,77 @@
+"""The shuffler actor: collects, deduplicates, permutes, strips identity."""
+
+from typing import Any
+
+from raydp_sim.actors.inbox import Inbox, batch_counts
+from raydp_sim.batches import Reports, Shuffled
+from raydp_sim.random import Ids
+from raydp_sim.scenario import Scenario
+from raydp_sim.shuffle import Permuted, permute
+
+
+def choose_cohort(scenario: Scenario, repetition: int, release: int, time: float) -> Ids:
+    """Choose who is asked, as the scenario's policy says, without looking at anyone's data."""
+    root = scenario.stream(repetition)
+    availability = scenario.population.availability
+    there = root.at("availability")
+    return scenario.participation.choose(
+        scenario.population.clients,
+        lambda ids: availability.available(ids, time, there),
+        availability.rate(),
+        root.at("participation", release),
+    )
+
+
+class ShufflerActor:
+    """Serves the buckets `number`, `number` + shufflers, ...; the first one also chooses cohorts."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.scenario = Scenario.model_validate(document)
+        self.mechanism = self.scenario.bound_mechanism
+        self.begin(0)
+
+    def begin(self, repetition: int) -> None:
+        """Forget everything and start a repetition."""
+        self.repetition = repetition
+        self.inbox = Inbox()
+        self.closed: dict[int, Permuted] = {}
+
+    def choose(self, release: int, time: float) -> Ids:
+        """Choose the cohort of a release; the aggregator never learns it."""
+        return choose_cohort(self.scenario, self.repetition, release, time)
+
+    def admit(self, source: int, epoch: int) -> None:
+        """See `Inbox.admit`."""
+        self.inbox.admit(source, epoch)
+
+    def collect(self, batch: Reports) -> bool:
+        """See `Inbox.collect`."""
+        return self.inbox.collect(batch)
+
+    def close(self, release: int) -> tuple[dict[str, int], Ids]:
+        """Close and permute a batch.
+
+        Returns:
+            The number of reports (counted by their first message), of duplicates dropped and of
+            chunks to come; and, for the ledger alone, who took part.
+        """
+        batch = self.inbox.close(release)
+        mechanism = self.mechanism
+        stream = self.scenario.stream(self.repetition).at("permute", release)
+        permuted = permute(
+            release, batch, mechanism.messages_per_report, mechanism.routing, stream
+        )
+        self.closed[release] = permuted
+        return batch_counts(batch, len(permuted.cuts) - 1), batch.participants()
+
+    def chunk(self, release: int, number: int) -> Shuffled:
+        """Let one chunk of a closed batch out; called only once the release is paid for."""
+        permuted = self.closed[release]
+        chunk = permuted.chunk(number)
+        if number == len(permuted.cuts) - 2:
+            del self.closed[release]
+        return chunk
+
+    def discard(self, release: int) -> None:
+        """Drop a batch that is too small to be let out."""
+        self.closed.pop(release, None)

@@ -1,0 +1,209 @@
+"""Virtual time as a pure state machine: advance(policy, state, event) -> state, commands.
+
+The engine decides what happens when; it does nothing itself. Two properties hold by construction and
+are tested on it alone: a release is never permitted before its charge is durable, and a batch below
+`min_batch` is never released. Synchronous rounds are the case of zero latency: a round's reports all
+arrive at the moment of its ask.
+"""
+
+from dataclasses import dataclass, replace
+
+# Commands: what the driver must do next.
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Ask the clients for the reports of a release at a moment of virtual time."""
+
+    release: int
+    time: float
+
+
+@dataclass(frozen=True)
+class Close:
+    """Close the batch of a release: nothing more is let in."""
+
+    release: int
+
+
+@dataclass(frozen=True)
+class Charge:
+    """Make the release's privacy event durable."""
+
+    release: int
+    time: float
+
+
+@dataclass(frozen=True)
+class Release:
+    """Let the closed batch out to the aggregator."""
+
+    release: int
+
+
+@dataclass(frozen=True)
+class Discard:
+    """Drop a closed batch that was too small to release."""
+
+    release: int
+    reports: int
+    time: float
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Let virtual time pass."""
+
+    until: float
+
+
+Command = Ask | Close | Charge | Release | Discard | Wait
+
+# Events: what the driver says has happened.
+
+
+@dataclass(frozen=True)
+class Woke:
+    """Virtual time has reached the moment that was waited for."""
+
+    time: float
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Everyone who was asked for this release has answered or is known to be missing."""
+
+    release: int
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The batch is closed and holds this many clients' reports."""
+
+    release: int
+    reports: int
+
+
+@dataclass(frozen=True)
+class Charged:
+    """The release's event is durable."""
+
+    release: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The release has been folded, or its batch discarded, and its row is recorded."""
+
+    release: int
+
+
+Event = Woke | Collected | Closed | Charged | Finished
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the engine needs to know of a scenario.
+
+    Attributes:
+        min_batch: reports below which a batch is never released.
+        interval: virtual time between two synchronous rounds.
+        depth: releases that may be under way at once; 1 if an ask depends on the release before.
+    """
+
+    min_batch: int = 1
+    interval: float = 1.0
+    depth: int = 1
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a run is in virtual time.
+
+    Attributes:
+        time: the clock.
+        horizon: releases to play in all.
+        asked: releases asked for so far; also the number of the next one.
+        floor: every release below this one is finished.
+        ahead: finished releases at or above the floor (discarded before an earlier one was done).
+        charged: releases that are paid for and wait for the ones before them.
+        collecting: whether a release is still taking reports in.
+    """
+
+    time: float = 0.0
+    horizon: int = 0
+    asked: int = 0
+    floor: int = 0
+    ahead: frozenset[int] = frozenset()
+    charged: frozenset[int] = frozenset()
+    collecting: bool = False
+
+
+Step = tuple[State, list[Command]]
+
+
+def begin(policy: Policy, state: State, horizon: int) -> Step:
+    """Play on until `horizon` releases are done.
+
+    Example:
+        >>> begin(Policy(), State(), 1)[1]
+        [Ask(release=0, time=0.0)]
+    """
+    return _ask_next(policy, replace(state, horizon=horizon))
+
+
+def resumed(policy: Policy, finished: int) -> State:
+    """Return the state of a run whose first `finished` releases are done and nothing else is."""
+    return State(time=round_time(policy, finished), asked=finished, floor=finished)
+
+
+def advance(policy: Policy, state: State, event: Event) -> Step:
+    """Return the next state and what to do now that `event` has happened."""
+    match event:
+        case Woke(time):
+            return _ask_next(policy, replace(state, time=max(state.time, time)))
+        case Collected(release):
+            after, commands = _ask_next(policy, replace(state, collecting=False))
+            return after, [Close(release), *commands]
+        case Closed(release, reports):
+            when = round_time(policy, release)
+            if reports < max(1, policy.min_batch):
+                return state, [Discard(release, reports, when)]
+            return state, [Charge(release, when)]
+        case Charged(release):
+            return _release_next(replace(state, charged=state.charged | {release}))
+        case Finished(release):
+            after, let_out = _release_next(settle(state, release))
+            asked, asks = _ask_next(policy, after)
+            return asked, [*let_out, *asks]
+
+
+def round_time(policy: Policy, release: int) -> float:
+    """Return the moment of a synchronous round."""
+    return release * policy.interval
+
+
+def settle(state: State, release: int) -> State:
+    """Note that a release is finished."""
+    floor, ahead = state.floor, state.ahead | {release}
+    while floor in ahead:
+        ahead, floor = ahead - {floor}, floor + 1
+    return replace(state, floor=floor, ahead=ahead)
+
+
+def _ask_next(policy: Policy, state: State) -> Step:
+    under_way = state.asked - state.floor - len(state.ahead)
+    if state.collecting or state.asked >= state.horizon or under_way >= policy.depth:
+        return state, []
+    when = round_time(policy, state.asked)
+    if when > state.time:
+        return state, [Wait(when)]
+    asked = replace(state, asked=state.asked + 1, collecting=True)
+    return asked, [Ask(state.asked, when)]
+
+
+def _release_next(state: State) -> Step:
+    # Strictly in order: the learner's state after a release is the next one's starting point.
+    if state.floor not in state.charged:
+        return state, []
+    return replace(state, charged=state.charged - {state.floor}), [Release(state.floor)]

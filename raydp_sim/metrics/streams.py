@@ -1,0 +1,72 @@
+"""The streams of a run: their columns, and Parquet parts that are whole or absent."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from raydp_sim.privacy.store import write_table
+
+KEY = ("repetition", "release")
+
+_WHOLE = pa.int64()
+_REAL = pa.float64()
+
+# Columns every task writes; a task's own scores follow them.
+RELEASES = {
+    "repetition": _WHOLE,
+    "release": _WHOLE,
+    "time": _REAL,
+    "participants": _WHOLE,
+    "batch_size": _WHOLE,
+    "messages": _WHOLE,
+    "missing": _WHOLE,
+    "duplicates": _WHOLE,
+    "clipped": _WHOLE,
+    "bits": _WHOLE,
+    "wire_bytes": _WHOLE,
+    "epsilon_local": _REAL,
+    "epsilon": _REAL,
+    "delta": _REAL,
+    "epsilon_median": _REAL,
+}
+WITHHELD = {"repetition": _WHOLE, "release": _WHOLE, "time": _REAL, "reports": _WHOLE}
+# The only stream that holds wall-clock values.
+TIMING = {"repetition": _WHOLE, "release": _WHOLE, "wall_s": _REAL, "reports": _WHOLE}
+
+SCHEMAS = {"releases": RELEASES, "withheld": WITHHELD, "timing": TIMING}
+
+
+def table(stream: str, rows: list[dict[str, Any]]) -> pa.Table:
+    """Return rows as a table of the stream's schema, extra columns as numbers at the end."""
+    known = SCHEMAS[stream]
+    extra = [name for name in (rows[0] if rows else {}) if name not in known]
+    schema = pa.schema([*known.items(), *((name, _REAL) for name in extra)])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def write_part(folder: Path, stream: str, rows: list[dict[str, Any]]) -> None:
+    """Write rows as one part named after the first of them."""
+    place = folder / stream
+    place.mkdir(parents=True, exist_ok=True)
+    first = rows[0]
+    name = f"part-{first['repetition']:04d}-{first['release']:08d}.parquet"
+    write_table(place / name, table(stream, rows))
+
+
+def read(folder: Path, stream: str) -> pa.Table:
+    """Return a stream of a run, sorted by its key."""
+    parts = sorted((folder / stream).glob("part-*.parquet"))
+    if not parts:
+        return table(stream, [])
+    whole = pa.concat_tables([pq.read_table(path) for path in parts])
+    return whole.sort_by([(name, "ascending") for name in KEY])
+
+
+def trim(folder: Path, repetition: int, finished: int) -> None:
+    """Drop parts from beyond a checkpoint; a resumed run writes the same rows again."""
+    for path in folder.glob("*/part-*.parquet"):
+        _, part_repetition, part_release = path.stem.split("-")
+        if (int(part_repetition), int(part_release)) >= (repetition, finished):
+            path.unlink()

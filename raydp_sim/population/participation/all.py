@@ -1,0 +1,29 @@
+"""Everyone who is there."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from raydp_sim.population.availability.base import Mask
+from raydp_sim.population.participation.base import Participation
+from raydp_sim.random import Ids, Stream
+
+
+class All(Participation):
+    """Every available client takes part in every release.
+
+    Example:
+        >>> int(All().joins(np.arange(4, dtype=np.uint32), Stream(1)).sum())
+        4
+    """
+
+    kind: ClassVar[str] = "all"
+    decided_by = "client"
+
+    def joins(self, ids: Ids, stream: Stream) -> Mask:
+        """Return True for everyone."""
+        return np.ones(len(ids), dtype=np.bool_)
+
+    def expected(self, clients: int, rate: float) -> float:
+        """Return the available part of the population."""
+        return clients * rate

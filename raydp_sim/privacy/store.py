@@ -1,0 +1,113 @@
+"""The ledger on disk: one row per release, durable before the release is made."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from raydp_sim.durable import write_durable
+from raydp_sim.privacy import events
+from raydp_sim.random import Ids
+
+SCHEMA = pa.schema(
+    [
+        ("repetition", pa.int32()),
+        ("release", pa.int64()),
+        ("time", pa.float64()),
+        ("event", pa.string()),
+        ("parameters", pa.string()),
+        ("charged", pa.int64()),
+        ("encoding", pa.string()),
+        ("participants", pa.binary()),
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Charge:
+    """One row of the ledger: an event and the clients it is charged to."""
+
+    repetition: int
+    release: int
+    time: float
+    event: events.Event
+    participants: Ids
+
+    def row(self, clients: int) -> dict[str, Any]:
+        """Return the row as it is stored; ids as a bitmap where that is shorter than a list."""
+        dense = len(self.participants) * 32 > clients
+        if dense:
+            mask = np.zeros(clients, np.uint8)
+            mask[self.participants] = 1
+            packed = np.packbits(mask).tobytes()
+        else:
+            packed = self.participants.astype("<u4").tobytes()
+        return {
+            "repetition": self.repetition,
+            "release": self.release,
+            "time": self.time,
+            "event": type(self.event).__name__,
+            "parameters": json.dumps(asdict(self.event), sort_keys=True),
+            "charged": len(self.participants),
+            "encoding": "bitmap" if dense else "ids",
+            "participants": packed,
+        }
+
+    @classmethod
+    def of_row(cls, row: dict[str, Any]) -> "Charge":
+        """Read a stored row back."""
+        raw = np.frombuffer(row["participants"], np.uint8)
+        if row["encoding"] == "bitmap":
+            ids = np.flatnonzero(np.unpackbits(raw)).astype(np.uint32)
+        else:
+            ids = raw.view("<u4").astype(np.uint32)
+        event = getattr(events, row["event"])(**json.loads(row["parameters"]))
+        return cls(row["repetition"], row["release"], row["time"], event, ids)
+
+    def same_as(self, other: "Charge") -> bool:
+        """Say whether two rows charge the same event to the same clients."""
+        mine = (self.repetition, self.release, self.time, self.event)
+        return mine == (
+            other.repetition,
+            other.release,
+            other.time,
+            other.event,
+        ) and np.array_equal(self.participants, other.participants)
+
+
+def append(folder: Path, charge: Charge, clients: int) -> None:
+    """Write one row; when this returns it is on disk."""
+    table = pa.Table.from_pylist([charge.row(clients)], schema=SCHEMA)
+    write_table(folder / f"r{charge.repetition:04d}-{charge.release:08d}.parquet", table)
+
+
+def read(folder: Path) -> pa.Table:
+    """Return every row, once each, ordered by repetition and release."""
+    parts = [pq.read_table(path, schema=SCHEMA) for path in sorted(folder.glob("*.parquet"))]
+    if not parts:
+        return SCHEMA.empty_table()
+    table = pa.concat_tables(parts).sort_by([("repetition", "ascending"), ("release", "ascending")])
+    keys = list(zip(table["repetition"].to_pylist(), table["release"].to_pylist(), strict=True))
+    keep = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
+    return table.take(keep) if len(keep) < len(keys) else table
+
+
+def compact(folder: Path) -> None:
+    """Merge the rows into one file. A crash in between leaves rows twice, which `read` drops."""
+    single = sorted(folder.glob("r*.parquet"))
+    if len(single) < 2:
+        return
+    write_table(folder / "ledger.parquet", read(folder))
+    for path in single:
+        path.unlink()
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a Parquet file that is whole or not there at all, and on disk when this returns."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    write_durable(path, sink.getvalue().to_pybytes())

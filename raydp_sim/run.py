@@ -1,0 +1,235 @@
+"""Run: drive a scenario from beginning to end, or from where it was interrupted."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+
+from raydp_sim.actors.backend import Backend, Inline
+from raydp_sim.actors.conductor import Conductor, Row
+from raydp_sim.actors.crew import Crew, ranges
+from raydp_sim.errors import InputError, RunError
+from raydp_sim.metrics import streams
+from raydp_sim.metrics.plot import plot_run
+from raydp_sim.preflight import Plan, plan, refuse_what_cannot_fit
+from raydp_sim.rundir import Checkpoint, RunDir
+from raydp_sim.scenario import Scenario, load, parse
+from raydp_sim.summary import summarize
+
+
+@dataclass
+class Watcher:
+    """Who is told of a run's progress; every hook may be left as it is."""
+
+    planned: Callable[[Plan], None] = lambda planned: None
+    phase: Callable[[str], None] = lambda name: None
+    loaded: Callable[[int, int], None] = lambda done, total: None
+    started: Callable[[RunDir], None] = lambda run: None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run."""
+
+    summary: dict[str, Any]
+    run_dir: Path
+
+    @property
+    def metrics(self) -> pa.Table:
+        """The rows of all releases."""
+        return streams.read(self.run_dir / "metrics", "releases")
+
+    def plot(self) -> Path:
+        """Draw the run again and return the picture's path."""
+        return plot_run(self.run_dir)
+
+
+@dataclass
+class Run:
+    """One run of a scenario; iterate over `play()` for its rows, then read `result`."""
+
+    scenario: Scenario
+    directory: RunDir
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    address: str | None = None
+    watcher: Watcher = field(default_factory=Watcher)
+    result: RunResult | None = None
+
+    def play(self) -> Iterator[Row]:
+        """Play the scenario to its end and yield the row of each release as it happens.
+
+        Raises:
+            InputError: before anything is written.
+            RunError: the run cannot go on; it can be resumed.
+        """
+        self._preflight()
+        began = time.monotonic()
+        with self._backend() as backend:
+            self.watcher.phase("placing clients")
+            crew = Crew(self.scenario, backend, self.directory.path, self.watcher.loaded)
+            try:
+                yield from self._repetitions(crew)
+                self.watcher.phase("writing the summary")
+                crew.ask(crew.metrics, "flush")
+                crew.ask(crew.ledger, "compact")
+            except RunError as error:
+                self._note(f"stopped: {error}")
+                raise RunError(f"{error}{self._how_to_resume()}") from error
+            except KeyboardInterrupt:
+                self._note("interrupted")
+                raise
+            finally:
+                with contextlib.suppress(Exception):
+                    crew.stop()
+        self._finish(time.monotonic() - began)
+
+    def _preflight(self) -> None:
+        cpus = 1
+        if self.scenario.placement.backend == "ray":
+            cpus = psutil.cpu_count() or 1
+        planned = plan(self.scenario, len(ranges(self.scenario, cpus)))
+        if self.address is None:
+            refuse_what_cannot_fit(self.scenario, planned)
+        self.watcher.planned(planned)
+
+    @contextlib.contextmanager
+    def _backend(self) -> Iterator[Backend]:
+        if self.scenario.placement.backend == "inline":
+            if self.address is not None:
+                raise InputError("--address needs placement.backend: ray; this scenario says inline")
+            yield Inline()
+            return
+        self.watcher.phase("starting Ray")
+        # Ray takes a second to import; what does not need it should not wait for it.
+        from raydp_sim.actors.cluster import connected
+        from raydp_sim.actors.on_ray import OnRay
+
+        with connected(self.address, self.scenario.placement.start_timeout):
+            yield OnRay()
+
+    def _repetitions(self, crew: Crew) -> Iterator[Row]:
+        start, rounds = self.checkpoint, self.scenario.task.rounds
+        for repetition in range(start.repetition, self.scenario.repeat):
+            first = repetition == start.repetition
+            finished, saved = (start.finished, start.saved) if first else (0, None)
+            crew.begin(repetition, finished, saved)
+            if first:
+                # Only now is it certain that every client's data can be used.
+                self._open()
+            self.watcher.phase("playing")
+            conductor = Conductor(crew, finished)
+            conductor.on_finished = self._checkpointer(crew, repetition)
+            yield from conductor.play(rounds)
+
+    def _open(self) -> None:
+        if not (self.directory.path / "scenario.yaml").exists():
+            self.directory.create(self.scenario)
+        self.watcher.started(self.directory)
+
+    def _checkpointer(self, crew: Crew, repetition: int) -> Callable[[int], None]:
+        rounds, pause = self.scenario.task.rounds, self.scenario.placement.checkpoint_seconds
+        last = time.monotonic()
+
+        def checkpoint(finished: int) -> None:
+            nonlocal last
+            if time.monotonic() - last < pause and finished < rounds:
+                return
+            crew.ask(crew.metrics, "flush")
+            saved = crew.ask(crew.aggregator, "checkpoint")
+            self.directory.save(Checkpoint(repetition, finished, saved))
+            last = time.monotonic()
+
+        return checkpoint
+
+    def _finish(self, wall_s: float) -> None:
+        summary = summarize(self.scenario, self.directory, wall_s)
+        plot_run(self.directory.path)
+        self.directory.write_summary(summary)
+        self._note("finished")
+        self.result = RunResult(summary, self.directory.path)
+
+    def _note(self, line: str) -> None:
+        if self.directory.path.exists():
+            self.directory.log(line)
+
+    def _how_to_resume(self) -> str:
+        if not (self.directory.path / "scenario.yaml").exists():
+            return ""
+        return f"; continue with `raydp-sim resume {self.directory.path}`"
+
+
+def prepare(
+    scenario: Scenario,
+    out: str | Path | None = None,
+    address: str | None = None,
+    watcher: Watcher | None = None,
+) -> Run:
+    """Make a run of a scenario in a directory of its own; nothing is written yet."""
+    directory = RunDir.fresh(scenario.name, out)
+    return Run(scenario, directory, address=address, watcher=watcher or Watcher())
+
+
+def reopen(
+    path: str | Path, address: str | None = None, watcher: Watcher | None = None
+) -> Run:
+    """Make a run that continues an interrupted one.
+
+    A run that is already complete comes back with its `result` set.
+    """
+    directory = RunDir.existing(path)
+    scenario = directory.scenario()
+    summary = directory.read_summary()
+    if summary is not None:
+        return Run(scenario, directory, result=RunResult(summary, directory.path))
+    checkpoint = directory.latest()
+    directory.rewind(checkpoint)
+    directory.log(f"resumed at repetition {checkpoint.repetition}, release {checkpoint.finished}")
+    return Run(scenario, directory, checkpoint, address, watcher or Watcher())
+
+
+def run(
+    scenario: Scenario | str | Path | dict[str, Any],
+    out: str | Path | None = None,
+    address: str | None = None,
+    **overrides: Any,
+) -> RunResult:
+    """Play a scenario to its end.
+
+    Args:
+        scenario: a file, a mapping of sections, or a `Scenario`.
+        out: the run directory; by default a new one under `runs/`.
+        address: a running Ray cluster to join; by default a private Ray is started.
+        overrides: fields to replace, with `__` for the dot: `population__clients=500`.
+    """
+    made = prepare(_resolved(scenario, overrides), out, address)
+    for _ in made.play():
+        pass
+    if made.result is None:
+        raise RunError("the run ended without a result")
+    return made.result
+
+
+def stream(
+    scenario: Scenario | str | Path | dict[str, Any],
+    out: str | Path | None = None,
+    address: str | None = None,
+    **overrides: Any,
+) -> Iterator[Row]:
+    """Play a scenario and yield the row of each release as it happens; see `run`."""
+    yield from prepare(_resolved(scenario, overrides), out, address).play()
+
+
+def _resolved(
+    scenario: Scenario | str | Path | dict[str, Any], overrides: dict[str, Any]
+) -> Scenario:
+    assignments = [f"{name.replace('__', '.')}={value}" for name, value in overrides.items()]
+    if isinstance(scenario, Scenario):
+        return parse(scenario.document(), assignments) if assignments else scenario
+    if isinstance(scenario, dict):
+        return parse(scenario, assignments)
+    return load(scenario, assignments)

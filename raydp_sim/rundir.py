@@ -1,0 +1,133 @@
+"""The run directory: everything a run leaves behind, and all that `resume` needs."""
+
+import json
+import time
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from raydp_sim.durable import write_durable
+from raydp_sim.errors import InputError
+from raydp_sim.metrics import streams
+from raydp_sim.scenario import Scenario, load
+from raydp_sim.tasks.base import Arrays
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """How far a run has come.
+
+    Attributes:
+        repetition: the one under way.
+        finished: its releases that are done.
+        saved: the task's state and last release, by name; None before the first release.
+    """
+
+    repetition: int = 0
+    finished: int = 0
+    saved: dict[str, Arrays] | None = None
+
+
+class RunDir:
+    """Paths and files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.metrics = path / "metrics"
+        self.ledger = path / "ledger"
+        self.checkpoints = path / "checkpoints"
+        self.summary_file = path / "summary.json"
+
+    @classmethod
+    def fresh(cls, name: str, out: str | Path | None) -> "RunDir":
+        """Choose a directory that does not exist yet; nothing is created before the run begins.
+
+        Raises:
+            InputError: when `out` already holds something.
+        """
+        if out is not None:
+            path = Path(out)
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                raise InputError(f"--out is {str(out)!r}; it already exists: choose another directory")
+            return cls(path.resolve())
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        for suffix in ("", *(f"-{i}" for i in range(2, 1000))):
+            path = Path("runs") / f"{name}-{stamp}{suffix}"
+            if not path.exists():
+                return cls(path.resolve())
+        raise InputError("runs/ is full of runs of this second; give --out")
+
+    @classmethod
+    def existing(cls, path: str | Path) -> "RunDir":
+        """Open the directory of an earlier run.
+
+        Raises:
+            InputError: when it is not one.
+        """
+        run = cls(Path(path).resolve())
+        if not (run.path / "scenario.yaml").is_file():
+            raise InputError(f"{path}: there is no scenario.yaml in it; give a run directory")
+        return run
+
+    def create(self, scenario: Scenario) -> None:
+        """Make the directory and write down what is being run."""
+        for folder in (self.metrics, self.ledger, self.checkpoints):
+            folder.mkdir(parents=True, exist_ok=True)
+        text = yaml.safe_dump(scenario.document(), sort_keys=False, allow_unicode=True)
+        write_durable(self.path / "scenario.yaml", text.encode())
+        self.log("created")
+
+    def scenario(self) -> Scenario:
+        """Read back what is being run."""
+        return load(self.path / "scenario.yaml")
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint and drop those before it."""
+        arrays = {
+            f"{group}/{name}": array
+            for group, members in (checkpoint.saved or {}).items()
+            for name, array in members.items()
+        }
+        buffer = BytesIO()
+        np.savez(buffer, **arrays)  # type: ignore[arg-type]  # names are free, arrays are arrays
+        name = f"{checkpoint.repetition:04d}-{checkpoint.finished:08d}.npz"
+        write_durable(self.checkpoints / name, buffer.getvalue())
+        for older in sorted(self.checkpoints.glob("*.npz"))[:-1]:
+            older.unlink()
+
+    def latest(self) -> Checkpoint:
+        """Return the last checkpoint, or the beginning."""
+        found = sorted(self.checkpoints.glob("*.npz"))
+        if not found:
+            return Checkpoint()
+        repetition, finished = (int(part) for part in found[-1].stem.split("-"))
+        saved: dict[str, Arrays] = {"state": {}, "public": {}}
+        with np.load(found[-1]) as arrays:
+            for path in arrays.files:
+                group, name = path.split("/", 1)
+                saved[group][name] = arrays[path]
+        return Checkpoint(repetition, finished, saved if finished else None)
+
+    def rewind(self, checkpoint: Checkpoint) -> None:
+        """Drop metric rows from beyond the checkpoint; the ledger keeps every row it has."""
+        streams.trim(self.metrics, checkpoint.repetition, checkpoint.finished)
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Write the summary document; a run that has one is complete."""
+        write_durable(self.summary_file, (json.dumps(summary, indent=2) + "\n").encode())
+
+    def read_summary(self) -> dict[str, Any] | None:
+        """Return the summary if the run is complete."""
+        if not self.summary_file.is_file():
+            return None
+        document: dict[str, Any] = json.loads(self.summary_file.read_text())
+        return document
+
+    def log(self, line: str) -> None:
+        """Add a line to the log, with the time of day."""
+        with open(self.path / "log.txt", "a", encoding="utf-8") as file:
+            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")

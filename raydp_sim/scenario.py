@@ -1,0 +1,322 @@
+"""The scenario file: its sections, how it is loaded, and errors that name the field."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import numpy as np
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+)
+
+from raydp_sim.datasets import DATASETS
+from raydp_sim.datasets.base import Dataset
+from raydp_sim.errors import InputError, bad_field
+from raydp_sim.mechanisms import MECHANISMS
+from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.population.availability import AVAILABILITY
+from raydp_sim.population.availability.always import Always
+from raydp_sim.population.availability.base import Availability
+from raydp_sim.population.participation import PARTICIPATION
+from raydp_sim.population.participation.all import All
+from raydp_sim.population.participation.base import Participation
+from raydp_sim.random import Stream
+from raydp_sim.registry import Piece, Registry
+from raydp_sim.tasks import TASKS
+from raydp_sim.tasks.base import Task
+from raydp_sim.tasks.mean import Mean
+
+_SAMPLE = 4096
+P = TypeVar("P", bound=Piece)
+
+
+def _piece(registry: Registry[P]) -> Any:
+    return BeforeValidator(registry.parse), PlainSerializer(registry.dump, return_type=dict)
+
+
+class Section(BaseModel):
+    """A part of the file: unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Population(Section):
+    """Who the clients are.
+
+    Fields:
+        clients: how many there are.
+        data: what each holds.
+        availability: when each can be reached.
+    """
+
+    clients: Annotated[int, Field(ge=1, lt=2**32)]
+    data: Annotated[Dataset, *_piece(DATASETS)]
+    availability: Annotated[Availability, *_piece(AVAILABILITY)] = Always()
+
+
+class Shuffle(Section):
+    """The shuffler of the shuffle model.
+
+    Fields:
+        shufflers: actors that share the work; the result does not depend on it.
+        min_batch: a batch with fewer clients is never released.
+    """
+
+    shufflers: Annotated[int, Field(ge=1, le=64)] = 1
+    min_batch: Annotated[int, Field(ge=1)] = 1
+
+
+class Privacy(Section):
+    """How privacy is reported.
+
+    Fields:
+        delta: the largest failure probability that the whole run may end with.
+        bound: which bound to report; `best` is the smallest one that is proved.
+    """
+
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
+    bound: Literal["best", "local-composition", "basic-composition"] = "best"
+
+
+class Placement(Section):
+    """Where the run takes place; nothing here changes a result.
+
+    Fields:
+        backend: `ray`, or `inline` for one process without Ray.
+        clients_per_actor: clients in one actor; `auto` makes one actor per CPU of the cluster.
+        checkpoint_seconds: least wall-clock time between two checkpoints; 0 makes one per release.
+        start_timeout: seconds that Ray may take to start.
+    """
+
+    backend: Literal["ray", "inline"] = "ray"
+    clients_per_actor: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+    checkpoint_seconds: Annotated[float, Field(ge=0)] = 1.0
+    start_timeout: Annotated[float, Field(gt=0)] = 90.0
+
+
+class Metrics(Section):
+    """What analysts see while it happens.
+
+    Fields:
+        serve: whether rows are also served live; only `false` so far, rows go to Parquet.
+    """
+
+    serve: Literal[False] = False
+
+
+class Scenario(Section):
+    """One experiment, complete: the same file and seed give the same numbers anywhere.
+
+    Fields:
+        name: short name; the run directory is called after it.
+        description: what the scenario shows, in a sentence.
+        seed: every random draw of the run follows from it.
+        repeat: independent repetitions; summaries then carry standard errors.
+        trust: who is trusted: `central` (the aggregator), `local` (nobody), `shuffle` (a shuffler).
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    description: str = ""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
+    trust: Literal["central", "local", "shuffle"] = "shuffle"
+    population: Population
+    participation: Annotated[Participation, *_piece(PARTICIPATION)] = All()
+    task: Annotated[Task, *_piece(TASKS)] = Mean()
+    mechanism: Annotated[Mechanism, *_piece(MECHANISMS)]
+    shuffle: Shuffle = Shuffle()
+    privacy: Privacy = Privacy()
+    placement: Placement = Placement()
+    metrics: Metrics = Metrics()
+
+    @cached_property
+    def bound_mechanism(self) -> Mechanism:
+        """The mechanism with what the rest of the file says about it filled in.
+
+        Raises:
+            InputError: when the mechanism does not fit the population's data.
+        """
+        width = self.population.data.width()
+        given = self.mechanism.dimension
+        if given is not None and given != width:
+            remedy = f"the data have dimension {width}; leave mechanism.dimension out"
+            raise bad_field("mechanism.dimension", given, remedy)
+        known = {"dimension": width, "clients": self.population.clients}
+        cls = type(self.mechanism)
+        try:
+            filled = cls.model_validate({**self.mechanism.model_dump(), **known})
+            return filled.calibrated(self.task.rounds)
+        except ValidationError as error:
+            raise InputError(describe(error, prefix=("mechanism",))) from None
+
+    def document(self) -> dict[str, Any]:
+        """Return the file as resolved: loading it gives this scenario again."""
+        return self.model_dump(mode="json")
+
+    def stream(self, repetition: int) -> Stream:
+        """Return the root of all randomness of one repetition."""
+        return Stream(self.seed).at("repetition", repetition)
+
+
+def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Scenario:
+    """Read, override and check a scenario file.
+
+    Args:
+        path: the YAML file.
+        overrides: assignments such as `population.clients=500`; values are read as YAML.
+        seed: replaces the file's seed.
+
+    Raises:
+        InputError: one message that names the file, the field, the value and the remedy.
+    """
+    path = Path(path)
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file; `raydp-sim list` shows those that ship")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: it cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: it is not valid YAML: {' '.join(str(error).split())}") from None
+    return parse(document, overrides, seed, source=str(path), folder=path.parent)
+
+
+def parse(
+    document: Any,
+    overrides: Iterable[str] = (),
+    seed: int | None = None,
+    source: str = "scenario",
+    folder: Path | None = None,
+) -> Scenario:
+    """Check a scenario given as a mapping; see `load`."""
+    if not isinstance(document, Mapping):
+        raise InputError(f"{source}: it must be a mapping of sections such as `population:`")
+    document = _overridden(document, overrides)
+    if seed is not None:
+        document["seed"] = seed
+    try:
+        scenario = Scenario.model_validate(document)
+        if folder is not None:
+            located = scenario.population.data.located(folder.resolve())
+            population = scenario.population.model_copy(update={"data": located})
+            scenario = scenario.model_copy(update={"population": population})
+        _check_combination(scenario)
+    except ValidationError as error:
+        raise InputError(describe(error, source)) from None
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+    return scenario
+
+
+def _check_combination(scenario: Scenario) -> None:
+    """Refuse what each section allows but all together do not."""
+    clients, data = scenario.population.clients, scenario.population.data
+    if (wrong := scenario.participation.check(clients)) is not None:
+        field, value = next(iter(scenario.participation.model_dump().items()), ("kind", ""))
+        raise bad_field(f"participation.{field}", value, wrong)
+    rows = data.rows()
+    if rows is not None and rows < clients:
+        raise bad_field("population.clients", clients, f"the data hold only {rows} rows")
+    mechanism = scenario.bound_mechanism
+    kind = MECHANISMS.dump(scenario.mechanism)["kind"]
+    if (mechanism.where == "aggregator") != (scenario.trust == "central"):
+        place = "the aggregator" if mechanism.where == "aggregator" else "the client"
+        fits = "central" if mechanism.where == "aggregator" else "local or shuffle"
+        raise bad_field(
+            "trust", scenario.trust, f"mechanism '{kind}' draws its noise at {place}; use {fits}"
+        )
+    if mechanism.guarantee == "shuffled-only" and scenario.trust != "shuffle":
+        raise bad_field("trust", scenario.trust, f"mechanism '{kind}' needs trust: shuffle")
+    if mechanism.messages_per_report >= 1 << 16:
+        raise bad_field(
+            "mechanism.coordinates", mechanism.messages_per_report, "a report has at most 65535 "
+            "messages; lower mechanism.coordinates or mechanism.levels"
+        )
+    if scenario.trust == "shuffle" and scenario.shuffle.min_batch > clients:
+        remedy = f"there are only {clients} clients, so nothing would ever be released"
+        raise bad_field("shuffle.min_batch", scenario.shuffle.min_batch, remedy)
+    spent = mechanism.event().delta * scenario.task.rounds
+    if spent > scenario.privacy.delta:
+        remedy = (
+            f"{scenario.task.rounds} releases of this mechanism spend {spent:.3g}; raise it, lower "
+            "the mechanism's delta, or use fewer task.rounds"
+        )
+        raise bad_field("privacy.delta", scenario.privacy.delta, remedy)
+    sample = np.arange(min(_SAMPLE if rows is None else rows, clients), dtype=np.uint32)
+    for start in range(0, len(sample), _SAMPLE):
+        ids = sample[start : start + _SAMPLE]
+        values = data.values(ids, scenario.stream(0).at("data"))
+        mechanism.domain.admit(values, ids, mechanism.on_out_of_range)
+
+
+def describe(error: ValidationError, source: str = "", prefix: tuple[str, ...] = ()) -> str:
+    """Turn pydantic's findings into one message: file, field, value and remedy of each."""
+    lines = []
+    for found in error.errors():
+        field = ".".join(str(part) for part in (*prefix, *found["loc"])) or "scenario"
+        if found["type"] == "missing":
+            lines.append(f"{field} is missing; add it")
+        elif found["type"] == "extra_forbidden":
+            lines.append(f"{field} is not a known key; {_nearest(field, error)}")
+        else:
+            message = re.sub(r"^(Value error, |Input )", "", found["msg"])
+            message = re.sub(r"^should be ", "it must be ", message)
+            lines.append(str(bad_field(field, found["input"], message)))
+    head = f"{source}: " if source else ""
+    return head + ("\n" + " " * len(head)).join(dict.fromkeys(lines))
+
+
+def _nearest(field: str, error: ValidationError) -> str:
+    *parents, name = field.split(".")
+    known: list[str] = []
+    if not parents:
+        known = list(Scenario.model_fields)
+    else:
+        section = Scenario.model_fields.get(parents[0])
+        model = section.annotation if section is not None else None
+        # For a piece the title of the error is the class that refused the key.
+        candidates = [model] if isinstance(model, type) else []
+        registries = (MECHANISMS, TASKS, DATASETS, AVAILABILITY, PARTICIPATION)
+        candidates += [cls for registry in registries for cls in registry.kinds.values()]
+        for cls in candidates:
+            if issubclass(cls, BaseModel):
+                known.extend(cls.model_fields)
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean '{near[0]}'?" if near else "remove it; `raydp-sim schema` lists the keys"
+
+
+def _overridden(document: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """Apply `a.b=value` assignments to a copy of the document."""
+    result: dict[str, Any] = _copy(document)
+    for override in overrides:
+        path, equals, text = override.partition("=")
+        keys = path.strip().split(".")
+        if not equals or not all(keys):
+            raise InputError(f"--set {override}: write it as section.field=value")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise InputError(f"--set {override}: the value is not valid YAML") from None
+        place = result
+        for key in keys[:-1]:
+            below = place.setdefault(key, {})
+            if not isinstance(below, dict):
+                raise InputError(f"--set {override}: {key} is not a section")
+            place = below
+        place[keys[-1]] = value
+    return result
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _copy(inner) for key, inner in value.items()}
+    return [_copy(inner) for inner in value] if isinstance(value, list) else value

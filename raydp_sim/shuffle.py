@@ -1,0 +1,183 @@
+"""The shuffle: 64 virtual buckets, always, so that any number of shufflers gives one permutation.
+
+A report's bucket is a keyed draw by (release, client, sequence). Inside a bucket the canonical order
+(client, sequence) is permuted with a stream keyed by (release, logical shuffler, bucket). The buckets
+in order are then a uniformly random permutation of the whole batch (Rao 1961, Sandelius 1962).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raydp_sim.batches import BUCKETS, Reports, Shuffled
+from raydp_sim.random import ClientStream, Ids, Stream
+
+_LANES = 10  # buckets (6 bits each) in one 64-bit word
+_CHUNK_ROWS = 1 << 18
+_LARGE_GROUP = 512
+
+
+def draw_buckets(stream: Stream, ids: Ids, messages: int) -> NDArray[np.uint8]:
+    """Draw the bucket of every message: shape (n, messages), uniform on 0..63.
+
+    A 64-bit word serves ten messages: several clients' if they send few, else several of one
+    client's. The word of a client is a function of its id alone, so a dense range of ids, which
+    needs a tenth of the words, gets the same buckets as the ids one by one.
+
+    Example:
+        >>> draw_buckets(Stream(1), np.arange(3, dtype=np.uint32), 2).shape
+        (3, 2)
+    """
+    share = max(1, _LANES // messages)
+    words = -(-messages // _LANES)
+    if len(ids) and int(ids[-1]) - int(ids[0]) + 1 == len(ids):
+        first = int(ids[0]) // share
+        blocks = np.arange(first, int(ids[-1]) // share + 1, dtype=np.uint32)
+        lanes = _lanes(stream.clients(blocks), words)[:, : share * messages if share > 1 else None]
+        start = int(ids[0]) - first * share
+        return lanes.reshape(len(blocks) * share, -1)[start : start + len(ids), :messages]
+    lanes = _lanes(stream.clients(ids // np.uint32(share)), words)
+    if share == 1:
+        return lanes[:, :messages]
+    columns = (ids % np.uint32(share))[:, None] * messages + np.arange(messages)
+    return np.take_along_axis(lanes, columns.astype(np.int64), axis=1)
+
+
+def _lanes(stream: ClientStream, words: int) -> NDArray[np.uint8]:
+    high, low = stream.words("bucket", words)
+    out = np.empty((*high.shape, _LANES), np.uint8)
+    for lane in range(_LANES):
+        half, shift = (high, 26 - 6 * lane) if lane < 5 else (low, 26 - 6 * (lane - 5))
+        out[..., lane] = (half >> np.uint32(shift)) & np.uint32(BUCKETS - 1)
+    return out.reshape(len(high), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """One release's messages in canonical order, each once."""
+
+    client: Ids
+    sequence: NDArray[np.uint16]
+    bucket: NDArray[np.uint8]
+    payload: NDArray[Any]
+    duplicates: int
+
+    def participants(self) -> Ids:
+        """Return the clients with at least one message here, in increasing order."""
+        if len(self.client) == 0:
+            return self.client
+        first = np.ones(len(self.client), dtype=np.bool_)
+        np.not_equal(self.client[1:], self.client[:-1], out=first[1:])
+        return self.client if first.all() else self.client[first]
+
+
+def gather(batches: Iterable[Reports]) -> Gathered:
+    """Put batches in canonical order and count every (client, sequence) once.
+
+    Batches of disjoint, increasing ranges of clients need no sorting; one check sees to that.
+    """
+    parts = sorted(
+        (b for b in batches if len(b.client)), key=lambda b: (int(b.client[0]), int(b.sequence[0]))
+    )
+    if not parts:
+        empty = np.empty(0, np.uint32)
+        return Gathered(empty, empty.astype(np.uint16), empty.astype(np.uint8), empty, 0)
+    columns = [
+        getattr(parts[0], name)
+        if len(parts) == 1
+        else np.concatenate([getattr(part, name) for part in parts])
+        for name in ("client", "sequence", "bucket", "payload")
+    ]
+    client, sequence = columns[0], columns[1]
+    rises = client[1:] > client[:-1]
+    if not rises.all():
+        rises |= (client[1:] == client[:-1]) & (sequence[1:] > sequence[:-1])
+    if rises.all():
+        return Gathered(columns[0], columns[1], columns[2], columns[3], 0)
+    order = np.lexsort((sequence, client))
+    client, sequence = client[order], sequence[order]
+    fresh = np.ones(len(order), dtype=np.bool_)
+    fresh[1:] = (client[1:] != client[:-1]) | (sequence[1:] != sequence[:-1])
+    order = order[fresh]
+    kept = [column[order] for column in columns]
+    return Gathered(kept[0], kept[1], kept[2], kept[3], int((~fresh).sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class Permuted:
+    """A closed batch: which rows come out, group by group, in which order."""
+
+    release: int
+    groups: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    order: NDArray[np.int64]
+    payload: NDArray[Any]
+    cuts: NDArray[np.int64]  # chunk c holds the groups cuts[c] .. cuts[c + 1]
+
+    def chunk(self, number: int) -> Shuffled:
+        """Return one chunk of the stream."""
+        groups = slice(int(self.cuts[number]), int(self.cuts[number + 1]))
+        start = int(self.lengths[: groups.start].sum())
+        rows = self.order[start : start + int(self.lengths[groups].sum())]
+        return Shuffled(self.release, self.groups[groups], self.lengths[groups], self.payload[rows])
+
+
+def permute(
+    release: int, batch: Gathered, messages: int, routing: str, stream: Stream
+) -> Permuted:
+    """Permute a closed batch within its (logical shuffler, bucket) groups.
+
+    Args:
+        release: number of the release.
+        batch: the messages; of one shuffler's buckets, or of all.
+        messages: messages per report.
+        routing: `per-index` has one logical shuffler per message index; `single` one for all.
+        stream: keyed by the release.
+    """
+    logical = messages if routing == "per-index" else 1
+    key = batch.bucket.astype(np.uint16 if logical * BUCKETS <= 1 << 16 else np.uint32)
+    if logical > 1:
+        key += batch.sequence.astype(key.dtype) * key.dtype.type(BUCKETS)
+    order = np.argsort(key, kind="stable")
+    sizes = np.bincount(key, minlength=1)
+    groups = np.flatnonzero(sizes)
+    lengths = sizes[groups]
+    starts = np.cumsum(lengths) - lengths
+    # A group's size is the same for any placement, so this choice is too.
+    large = lengths >= _LARGE_GROUP
+    for group, start, length in zip(groups[large], starts[large], lengths[large], strict=True):
+        rows = order[start : start + length]
+        rows[:] = rows[stream.at("group", int(group)).generator().permutation(int(length))]
+    if not large.all():
+        _permute_small(order, groups[~large], starts[~large], lengths[~large], logical, stream)
+    ends = np.cumsum(lengths)
+    marks = np.arange(_CHUNK_ROWS, int(ends[-1]) if len(ends) else 0, _CHUNK_ROWS)
+    inner = np.searchsorted(ends, marks, side="left") + 1
+    cuts = np.unique(np.concatenate(([0], inner, [len(groups)])))
+    return Permuted(release, groups, lengths, order, batch.payload, cuts)
+
+
+def _permute_small(
+    order: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    logical: int,
+    stream: Stream,
+) -> None:
+    """Permute all small groups at once by sorting keyed random words inside each group.
+
+    The group's number takes the upper bits of the sort key and at least 42 random bits the lower,
+    so two rows of a group of at most 512 tie with probability below 2^-24 and then keep their order.
+    """
+    group = np.repeat(groups, lengths)
+    position = np.arange(len(group)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    rows = np.repeat(starts, lengths) + position
+    high, low = stream.at("small").pairs(group, position)
+    room = 64 - (logical * BUCKETS - 1).bit_length()
+    word = (high.astype(np.uint64) << np.uint64(32)) | low
+    key = (group.astype(np.uint64) << np.uint64(room)) | (word >> np.uint64(64 - room))
+    order[rows] = order[rows[np.argsort(key, kind="stable")]]

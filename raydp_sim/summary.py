@@ -1,0 +1,119 @@
+"""The summary of a run, computed from what it left on disk."""
+
+import math
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raydp_sim.metrics import streams
+from raydp_sim.privacy import store
+from raydp_sim.privacy.ledger import Ledger
+from raydp_sim.rundir import RunDir
+from raydp_sim.scenario import Scenario
+from raydp_sim.version import __version__
+
+
+def summarize(scenario: Scenario, run: RunDir, wall_s: float) -> dict[str, Any]:
+    """Return the summary document: privacy, communication, final metrics, timing, provenance.
+
+    With several repetitions, metrics are means over their last releases and carry standard errors;
+    privacy is that of the worst repetition, for each repetition stands for a deployment of its own.
+    """
+    rows = streams.read(run.metrics, "releases").to_pylist()
+    withheld = streams.read(run.metrics, "withheld").num_rows
+    last = {row["repetition"]: row for row in rows}
+    scores = [name for name in (rows[0] if rows else {}) if name not in streams.RELEASES]
+    metrics, errors = {}, {}
+    for name in scores:
+        finals = np.array([row[name] for row in last.values()])
+        metrics[name] = float(finals.mean())
+        if len(finals) > 1:
+            errors[name] = float(finals.std(ddof=1) / math.sqrt(len(finals)))
+    metrics["releases"] = len(rows) / scenario.repeat
+    metrics["withheld"] = withheld / scenario.repeat
+    metrics["missing"] = sum(row["missing"] for row in rows) / scenario.repeat
+    mechanism = scenario.bound_mechanism
+    reports = sum(row["batch_size"] for row in rows)
+    document: dict[str, Any] = {
+        "scenario": scenario.name,
+        "seed": scenario.seed,
+        "repeat": scenario.repeat,
+        "clients": scenario.population.clients,
+        "rounds": scenario.task.rounds,
+        "trust": scenario.trust,
+        "privacy": _privacy(scenario, run),
+        "communication": {
+            "bits_per_report": mechanism.bits,
+            "wire_bytes": sum(row["wire_bytes"] for row in rows),
+        },
+        "metrics": metrics,
+        "timing": {"wall_s": wall_s, "reports_per_s": reports / wall_s if wall_s > 0 else 0.0},
+        "provenance": provenance(),
+        "run_dir": str(run.path),
+    }
+    if errors:
+        document["standard_errors"] = errors
+    return document
+
+
+def _privacy(scenario: Scenario, run: RunDir) -> dict[str, Any]:
+    """Account for what the ledger says happened, repetition by repetition."""
+    event = scenario.bound_mechanism.event()
+    guarantees = []
+    rows = store.read(run.ledger)
+    repetitions = rows["repetition"].to_numpy()
+    for repetition in range(scenario.repeat):
+        ledger = Ledger(scenario.population.clients)
+        ledger.open_view(event)
+        for index in np.flatnonzero(repetitions == repetition):
+            charge = store.Charge.of_row(rows.slice(int(index), 1).to_pylist()[0])
+            ledger.charge(charge.event, charge.participants)
+        guarantees.append(ledger.guarantee())
+    worst = max(guarantees, key=lambda guarantee: guarantee.epsilon)
+    local = scenario.bound_mechanism.where == "client"
+    return {
+        "epsilon": worst.epsilon,
+        "delta": worst.delta,
+        "epsilon_local": event.epsilon if local else None,
+        "bound": worst.bound,
+        "assumption": worst.assumption,
+        "per_client": {"max": worst.epsilon, "median": worst.median},
+    }
+
+
+def provenance() -> dict[str, str]:
+    """Say with what the numbers were made; results are bit-identical only where these agree."""
+    return {
+        "version": __version__,
+        "git": _git(),
+        "python": platform.python_version(),
+        "ray": version("ray"),
+        "numpy": version("numpy"),
+        "cpu": _cpu(),
+    }
+
+
+def _git() -> str:
+    folder = Path(__file__).resolve().parents[1]
+    if not (folder / ".git").exists():
+        return ""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _cpu() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return f"{names[0] if names else platform.processor()} x{os.cpu_count()}"

@@ -1,0 +1,67 @@
+"""The one protocol of all tasks: a pure state machine around a mechanism."""
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from raydp_sim.batches import Reports, Shuffled
+from raydp_sim.mechanisms.base import Counts, Mechanism
+from raydp_sim.random import ClientStream, Stream
+from raydp_sim.registry import Piece
+
+Floats = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+
+
+class Task(Piece):
+    """What clients compute, and what the server makes of the randomized answers.
+
+    State and broadcast are dictionaries of arrays, so that checkpoints need to know nothing about
+    them. Nothing here sees Ray, a clock or a file.
+
+    Fields:
+        rounds: how many releases are asked for.
+    """
+
+    # Whether an ask depends on the releases before it; if not, rounds may overlap.
+    adaptive: ClassVar[bool]
+    rounds: Annotated[int, Field(ge=1)] = 1
+
+    def init(self, mechanism: Mechanism) -> Arrays:
+        """Return the state before the first release."""
+        raise NotImplementedError
+
+    def ask(self, state: Arrays) -> Arrays:
+        """Return what the clients are told; called only for adaptive tasks."""
+        return {}
+
+    def client(
+        self, broadcast: Arrays, data: Floats, client_state: Arrays, stream: ClientStream
+    ) -> tuple[Floats, Arrays]:
+        """Compute each client's value inside the mechanism's domain, one row per client."""
+        raise NotImplementedError
+
+    def fold(self, mechanism: Mechanism, counts: Counts, batch: Reports | Shuffled) -> Counts:
+        """Add a chunk of messages to the accumulator."""
+        index = batch.index if isinstance(batch, Shuffled) else batch.sequence
+        return mechanism.fold(counts, index, batch.payload)
+
+    def step(
+        self, mechanism: Mechanism, state: Arrays, counts: Counts, stream: Stream
+    ) -> tuple[Arrays, Arrays]:
+        """Return the next state and what this release makes public."""
+        raise NotImplementedError
+
+    # For the analyst of a simulation only: no actor of the protocol sees any of it.
+
+    def truth(self, mechanism: Mechanism, data: Floats) -> Counts:
+        """Return an exact summary of some clients' data; summaries of disjoint sets add up."""
+        raise NotImplementedError
+
+    def score(
+        self, mechanism: Mechanism, public: Arrays, cohort: Counts, population: Counts
+    ) -> dict[str, float]:
+        """Compare a release with the truth of its cohort and of the population."""
+        raise NotImplementedError
