@@ -1,6 +1,5 @@
 """The interface of every mechanism: what a client does to a value before it leaves."""
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -9,16 +8,19 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from raydp_sim.errors import InputError
+from raydp_sim.mechanisms.wire import Counts as Counts
+from raydp_sim.mechanisms.wire import Wire
 from raydp_sim.privacy.events import Event
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import Piece
 
 Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Positive = Annotated[float, Field(gt=0)]
 
 # Room for rounding in the data's own arithmetic; what lies inside it is clipped silently.
 _TOLERANCE = 1e-9
+# Doubles looked at together when values are checked.
+_CACHED = 1 << 15
 
 
 class Target(Piece):
@@ -59,18 +61,21 @@ class Domain:
                 f"values have shape {values.shape}; the mechanism takes (clients, {self.dimension})"
             )
         ids = np.arange(len(values)) if ids is None else np.asarray(ids)
-        finite = np.isfinite(values)
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0]
-            raise InputError(
-                f"client {ids[row]} holds {values[row, column]} at index {column}; "
-                "every value must be a finite number"
-            )
-        size = self._size(values)
+        size = self._sizes(values)
+        # A sum or maximum is finite only if every term is, so the data are read just once.
+        if not np.isfinite(size).all():
+            finite = np.isfinite(values)
+            if not finite.all():
+                row, column = np.argwhere(~finite)[0]
+                raise InputError(
+                    f"client {ids[row]} holds {values[row, column]} at index {column}; "
+                    "every value must be a finite number"
+                )
         outside = size > self.radius * (1.0 + _TOLERANCE)
         if on_out_of_range == "refuse" and outside.any():
             row = int(np.flatnonzero(outside)[0])
-            column = int(np.argmax(np.abs(values[row])))
+            far = values[row] - (values[row] >= 0.5) if self.norm == "binary" else values[row]
+            column = int(np.argmax(np.abs(far)))
             raise InputError(
                 f"client {ids[row]} is outside the {self.describe()}: index {column} holds "
                 f"{values[row, column]:.6g}; scale the data, widen mechanism.radius, or set "
@@ -83,6 +88,14 @@ class Domain:
         if self.norm == "binary":
             return "binary vectors {0, 1}^d"
         return f"{self.norm} ball of radius {self.radius:g}"
+
+    def _sizes(self, values: Floats) -> Floats:
+        # Row by row the same whatever the block, which only keeps the temporaries in cache.
+        sizes, step = np.empty(len(values)), max(1, _CACHED // self.dimension)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first in range(0, len(values), step):
+                sizes[first : first + step] = self._size(values[first : first + step])
+        return sizes
 
     def _size(self, values: Floats) -> Floats:
         if self.norm == "binary":
@@ -121,8 +134,13 @@ class Mechanism(Piece):
     where: ClassVar[Literal["client", "aggregator"]] = "client"
     routing: ClassVar[Literal["per-index", "single"]] = "per-index"
     guarantee: ClassVar[Literal["pure", "approximate", "shuffled-only"]] = "pure"
+    # Whether two values of the domain attain the loss that `event` states.
+    tight: ClassVar[bool] = False
+    # The fields that hold the guarantee of one report or release; the second may be None.
+    epsilon_field: ClassVar[str] = "epsilon_local"
+    delta_field: ClassVar[str | None] = None
     source: ClassVar[str]
-    # Parameters, and inputs inside the domain, that the shared test-suite checks it with.
+    # Parameters that the shared test-suite checks it with.
     examples: ClassVar[tuple[dict[str, Any], ...]]
 
     dimension: Annotated[int, Field(ge=1)] | None = None
@@ -133,8 +151,22 @@ class Mechanism(Piece):
 
     @model_validator(mode="after")
     def _one_guarantee(self) -> "Mechanism":
-        if (self.epsilon_local is None) == (self.target is None):
-            raise ValueError("give exactly one of epsilon_local and target: {epsilon, delta}")
+        name, delta_name = self.epsilon_field, self.delta_field
+        if name != "epsilon_local" and self.epsilon_local is not None:
+            raise ValueError(
+                f"epsilon_local is {self.epsilon_local:g}, but '{self.kind}' gives no local "
+                f"guarantee; give {name} instead"
+            )
+        if (getattr(self, name) is None) == (self.target is None):
+            raise ValueError(f"give exactly one of {name} and target: {{epsilon, delta}}")
+        if delta_name is not None:
+            if (getattr(self, delta_name) is None) == (self.target is None):
+                raise ValueError(f"give {delta_name} in (0, 1) with {name}, and not with target")
+            if self.target is not None and self.target.delta == 0.0:
+                raise ValueError(
+                    f"target.delta is 0; '{self.kind}' has no pure guarantee, so it must lie in "
+                    "(0, 1)"
+                )
         return self
 
     # What is sent.
@@ -145,14 +177,19 @@ class Mechanism(Piece):
         raise NotImplementedError
 
     @property
+    def wire(self) -> Wire:
+        """The form of a report; the methods below that pack and sum reports ask it."""
+        raise NotImplementedError
+
+    @property
     def messages_per_report(self) -> int:
         """Number of messages in one client's report (1 for a single-message mechanism)."""
-        return 1
+        return self.wire.messages
 
     @property
     def bits(self) -> int:
         """Bits of one client's report in the packed wire encoding."""
-        raise NotImplementedError
+        return self.wire.bits
 
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Randomize values that `domain.admit` has let through, one row per client."""
@@ -164,17 +201,17 @@ class Mechanism(Piece):
 
     def encode(self, payload: NDArray[Any]) -> NDArray[np.uint8]:
         """Pack each report into ceil(bits / 8) bytes."""
-        raise NotImplementedError
+        return self.wire.encode(payload)
 
     def unpack(self, wire: NDArray[np.uint8]) -> NDArray[Any]:
         """Recover the payload from its packed form; the inverse of `encode`."""
-        raise NotImplementedError
+        return self.wire.unpack(wire)
 
     # What is learned from it.
 
     def zero(self) -> Counts:
         """Return an empty accumulator: integers, so that sums are exact in any order."""
-        raise NotImplementedError
+        return self.wire.zero()
 
     def fold(self, counts: Counts, index: NDArray[Any], payload: NDArray[Any]) -> Counts:
         """Return the accumulator after a chunk of messages.
@@ -184,7 +221,7 @@ class Mechanism(Piece):
             index: message index (0..messages_per_report-1) of every row.
             payload: the rows, in any order.
         """
-        raise NotImplementedError
+        return self.wire.fold(counts, index, payload)
 
     def decode(self, counts: Counts, stream: Stream) -> Floats:
         """Estimate the mean of the clients' values from the accumulator.
@@ -200,12 +237,20 @@ class Mechanism(Piece):
         raise NotImplementedError
 
     def mse(self, values: Floats) -> Floats:
-        """Return each client's exact E||decoded report - value||^2."""
+        """Return each client's exact E||decoded report - value||^2.
+
+        The mean of n clients then has the error sum(mse) / n^2.
+        """
         raise NotImplementedError
 
     def worst_mse(self) -> float:
-        """Return the largest value of `mse` over the domain."""
+        """Return the largest value of `mse` over the domain, or what bounds it."""
         raise NotImplementedError
+
+    @property
+    def worst_mse_is(self) -> Literal["exact", "bound"]:
+        """Whether some value of the domain attains `worst_mse`."""
+        return "exact"
 
     def laws(self, values: Floats) -> list[Floats]:
         """Return, per message, the exact output probabilities, shape (n, alphabet).
@@ -223,40 +268,31 @@ class Mechanism(Piece):
         """
         if self.target is None:
             return self
-        share = {"epsilon_local": self.target.epsilon / max(1, releases), "target": None}
+        rounds = max(1, releases)
+        share = {self.epsilon_field: self.target.epsilon / rounds, "target": None}
+        if self.delta_field is not None:
+            share[self.delta_field] = self.target.delta / rounds
         return type(self).model_validate({**self.model_dump(), **share})
+
+    def need_epsilon(self) -> float:
+        """Return the epsilon of one report or release, or refuse a mechanism not yet calibrated."""
+        epsilon: float | None = getattr(self, self.epsilon_field)
+        if epsilon is None:
+            raise InputError(
+                f"mechanism '{self.kind}' has a target for the whole run and no "
+                f"{self.epsilon_field}; call calibrated(releases)"
+            )
+        return epsilon
+
+    def need_delta(self) -> float:
+        """Return the delta of one report or release: 0 for a mechanism without one."""
+        delta: float | None = getattr(self, self.delta_field) if self.delta_field else 0.0
+        if delta is None:
+            raise InputError(f"mechanism '{self.kind}' has no {self.delta_field}; calibrate it")
+        return delta
 
     def need_dimension(self) -> int:
         """Return the dimension, or refuse a mechanism that was never given one."""
         if self.dimension is None:
             raise InputError(f"mechanism '{self.kind}' has no dimension; give dimension=d")
         return self.dimension
-
-
-def pack_bits(symbols: NDArray[Any], width: int) -> NDArray[np.uint8]:
-    """Pack rows of unsigned symbols of `width` bits each into whole bytes, first symbol first.
-
-    Example:
-        >>> pack_bits(np.array([[5, 3]]), 3).tolist()
-        [[172]]
-    """
-    shifts = np.arange(width - 1, -1, -1, dtype=np.uint64)
-    bits = (symbols.astype(np.uint64)[..., None] >> shifts) & np.uint64(1)
-    return np.packbits(bits.reshape(len(symbols), -1).astype(np.uint8), axis=1)
-
-
-def unpack_bits(wire: NDArray[np.uint8], width: int, symbols: int) -> NDArray[np.uint64]:
-    """Undo `pack_bits`: return (n, symbols) unsigned integers.
-
-    Example:
-        >>> unpack_bits(np.array([[172]], np.uint8), 3, 2).tolist()
-        [[5, 3]]
-    """
-    bits = np.unpackbits(wire, axis=1)[:, : width * symbols].reshape(len(wire), symbols, width)
-    shifts = np.arange(width - 1, -1, -1, dtype=np.uint64)
-    return np.asarray((bits.astype(np.uint64) << shifts).sum(axis=2), dtype=np.uint64)
-
-
-def index_bits(alphabet: int) -> int:
-    """Return the bits of one symbol out of `alphabet`: ceil(log2), and 0 for a single one."""
-    return max(0, math.ceil(math.log2(alphabet)))
