@@ -1,0 +1,224 @@
+"""Reports of (offset, noisy bit) messages: the R^Bin family's wire form, sampler and decoder."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from raydp_sim.mechanisms.base import Counts, Floats
+from raydp_sim.mechanisms.blocks import Blocks, recommended
+from raydp_sim.mechanisms.budget import SLACK, Calibration, message_losses
+from raydp_sim.mechanisms.levels import Allocation, shares, weights
+from raydp_sim.mechanisms.packing import index_bits, pack_bits, unpack_bits
+from raydp_sim.random import ClientStream
+
+Decoder = Literal["seed", "centred"]
+BlockStyle = Literal["pad", "balanced"]
+
+# Messages handled at a time, so that the arrays of one step stay in cache.
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class BitReports:
+    """Per level and block, one message `2 offset + bit`, the bit flipped with probability p_k.
+
+    Message index `level * blocks.count + block`. The counts are a histogram of symbols per index.
+
+    Example:
+        >>> BitReports(Blocks(10, 4), (0.5,), centred=False).bits
+        12
+    """
+
+    blocks: Blocks
+    losses: tuple[float, ...]
+    centred: bool
+
+    # The wire.
+
+    @property
+    def levels(self) -> int:
+        """Number of binary levels."""
+        return len(self.losses)
+
+    @property
+    def messages(self) -> int:
+        """Number of messages in one report."""
+        return self.levels * self.blocks.count
+
+    @property
+    def alphabet(self) -> int:
+        """Number of symbols of one message."""
+        return 2 * self.blocks.width
+
+    @property
+    def symbol_bits(self) -> int:
+        """Bits of one message: the offset and the bit."""
+        return index_bits(self.blocks.width) + 1
+
+    @property
+    def bits(self) -> int:
+        """Bits of one packed report."""
+        return self.messages * self.symbol_bits
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The smallest unsigned type that holds a symbol."""
+        return np.min_scalar_type(self.alphabet - 1)
+
+    def encode(self, payload: NDArray[Any]) -> NDArray[np.uint8]:
+        """Pack each report into whole bytes."""
+        return pack_bits(payload, self.symbol_bits)
+
+    def unpack(self, wire: NDArray[np.uint8]) -> NDArray[Any]:
+        """Undo `encode`."""
+        return unpack_bits(wire, self.symbol_bits, self.messages).astype(self.dtype)
+
+    def zero(self) -> Counts:
+        """Return an empty histogram."""
+        return np.zeros((self.messages, self.alphabet), np.int64)
+
+    def fold(self, counts: Counts, index: NDArray[Any], payload: NDArray[Any]) -> Counts:
+        """Return the histogram after a chunk of messages."""
+        if counts.size == 2:
+            ones = np.count_nonzero(payload)
+            return np.asarray(counts + np.array([[payload.size - ones, ones]]))
+        key = np.asarray(index, np.int64) * self.alphabet + payload
+        seen = np.bincount(key.ravel(), minlength=counts.size)
+        return np.asarray(counts + seen.reshape(counts.shape))
+
+    # The randomizer.
+
+    @cached_property
+    def flips(self) -> Floats:
+        """Flip probability of each level."""
+        return np.asarray(expit(-np.array(self.losses)))
+
+    @cached_property
+    def gaps(self) -> Floats:
+        """1 - 2 flip, without its cancellation at small losses."""
+        return np.tanh(0.5 * np.array(self.losses))
+
+    @cached_property
+    def noise(self) -> Floats:
+        """Variance of one decoded bit at each level: p (1 - p) / (1 - 2 p)^2."""
+        return np.asarray(self.flips * (1.0 - self.flips) / self.gaps**2)
+
+    @property
+    def loss(self) -> float:
+        """Exact loss of a whole report."""
+        return self.blocks.filled * float(sum(self.losses))
+
+    def randomize(
+        self, clients: int, stream: ClientStream, bits_at: Callable[[slice, Counts], Floats]
+    ) -> NDArray[Any]:
+        """Sample coordinates, ask `bits_at(rows, coordinates)` for their bits, and flip those.
+
+        A fractional bit is a probability: rounding it at random and flipping the outcome is one
+        comparison of one uniform with flip + gap * bit.
+        """
+        out = np.empty((clients, self.messages), self.dtype)
+        start = np.tile(self.blocks.starts, self.levels)
+        flip, gap = (np.repeat(each, self.blocks.count) for each in (self.flips, self.gaps))
+        step = max(1, _CHUNK // self.messages)
+        for first in range(0, clients, step):
+            rows = slice(first, min(first + step, clients))
+            part = stream.take(rows)
+            offset = self.blocks.offsets(self.levels, part)
+            coordinate = offset + start
+            if self.blocks.padded:
+                bits = bits_at(rows, np.minimum(coordinate, self.blocks.dimension - 1))
+                bits = np.where(coordinate < self.blocks.dimension, bits, 0.0)
+            else:
+                bits = bits_at(rows, coordinate)
+            bits = bits * gap
+            bits += flip
+            offset += offset
+            offset += part.uniform("flip", self.messages) < bits
+            out[rows] = offset
+        return out
+
+    # The decoder and its error. `bits` are (clients, dimension), one array per level.
+
+    def estimates(self, counts: Counts) -> Floats:
+        """Estimate the mean of each level's bits, shape (levels, dimension).
+
+        Each message index is divided by what was received at it; nothing received counts as 0.
+        """
+        shape = (self.levels, self.blocks.count, self.blocks.width)
+        zeros, ones = (counts[:, side::2].reshape(shape) for side in (0, 1))
+        flip, gap = self.flips[:, None, None], self.gaps[:, None, None]
+        # ones (1 - p) - zeros p is ones - p total, and (ones - zeros) / 2 is ones - total / 2.
+        raw = 0.5 * (ones - zeros) if self.centred else ones * (1.0 - flip) - zeros * flip
+        received = np.maximum((ones + zeros).sum(axis=2, keepdims=True), 1)
+        raw = raw * (self.blocks.lengths[:, None] / (gap * received))
+        kept = np.arange(self.blocks.width) < self.blocks.lengths[:, None]
+        means = raw[:, kept][:, : self.blocks.dimension]
+        return np.asarray(means + 0.5 if self.centred else means)
+
+    def variances(self, bits: list[Floats], reach: Floats | float = 1.0) -> Floats:
+        """Return per client the variance of sum_k weight_k bit_k, summed over coordinates.
+
+        Coordinate i counts `reach[i]` times. Per level and coordinate, with block length a, it is
+        (a - 1) b + a noise + b (1 - b), and with the centred decoder (a - 1) / 4 in place of
+        (a - 1) b.
+        """
+        a = self.blocks.factors
+        total = np.zeros(len(bits[0]))
+        for weight, noise, bit in zip(weights(self.levels), self.noise, bits, strict=True):
+            unsampled = 0.25 if self.centred else bit
+            each = (a - 1.0) * unsampled + a * noise + bit * (1.0 - bit)
+            total += weight**2 * (each * reach).sum(axis=1)
+        return total
+
+    def worst(self, rounded: bool) -> Floats:
+        """Return each coordinate's largest such variance; `rounded` if last bits may be fractions.
+
+        Every term grows with the bits where a > 1, so all bits are 1 there; where a = 1 only the
+        rounding at 1/2 remains.
+        """
+        a, w2 = self.blocks.factors, weights(self.levels) ** 2
+        fixed = a * (w2 * self.noise).sum() + (a - 1.0) * w2.sum() * (0.25 if self.centred else 1.0)
+        at_half = w2[-1] / 4 if rounded else 0.0
+        return np.asarray(fixed + (at_half if self.centred else np.where(a == 1.0, at_half, 0.0)))
+
+    def laws(self, bits: list[Floats]) -> list[Floats]:
+        """Return the exact probabilities of the symbols of each message."""
+        laws = []
+        for flip, gap, bit in zip(self.flips, self.gaps, bits, strict=True):
+            for start, length in zip(self.blocks.starts, self.blocks.lengths, strict=True):
+                law = np.zeros((len(bit), self.alphabet))
+                block = np.zeros((len(bit), length))
+                inside = bit[:, start : start + length]
+                block[:, : inside.shape[1]] = inside
+                law[:, 0 : 2 * length : 2] = (flip + gap * (1.0 - block)) / length
+                law[:, 1 : 2 * length : 2] = (flip + gap * block) / length
+                laws.append(law)
+        return laws
+
+
+def bit_reports(
+    epsilon: float,
+    dimension: int,
+    coordinates: int | None,
+    blocks: BlockStyle,
+    decoder: Decoder,
+    calibration: Calibration,
+    levels: int = 1,
+    allocation: Allocation = "seed",
+) -> BitReports:
+    """Build the reports of one mechanism from the words of a scenario."""
+    count = recommended(epsilon, dimension) if coordinates is None else coordinates
+    cut = Blocks(dimension, count, blocks == "balanced")
+    share = shares(levels, allocation)
+    losses = message_losses(epsilon, share, count, cut.filled, calibration)
+    return BitReports(cut, tuple(losses.tolist()), decoder == "centred")
+
+
+def stated_loss(reports: BitReports, epsilon: float) -> float:
+    """Return the loss to account for: the exact one, rounded up, and never above `epsilon`."""
+    return min(epsilon, reports.loss * (1.0 + 2.0 * SLACK))
