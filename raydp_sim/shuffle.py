@@ -52,7 +52,7 @@ def _lanes(stream: ClientStream, words: int) -> NDArray[np.uint8]:
     for lane in range(_LANES):
         half, shift = (high, 26 - 6 * lane) if lane < 5 else (low, 26 - 6 * (lane - 5))
         out[..., lane] = (half >> np.uint32(shift)) & np.uint32(BUCKETS - 1)
-    return out.reshape(len(high), -1)
+    return out.reshape(len(high), words * _LANES)
 
 
 @dataclass(frozen=True, eq=False)

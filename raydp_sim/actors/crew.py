@@ -14,6 +14,7 @@ from raydp_sim.actors.metrics import MetricsActor
 from raydp_sim.actors.shuffler import ShufflerActor
 from raydp_sim.errors import RunError
 from raydp_sim.mechanisms.base import Counts
+from raydp_sim.random import Stream
 from raydp_sim.scenario import Scenario
 from raydp_sim.tasks.base import Arrays
 
@@ -34,6 +35,12 @@ def ranges(scenario: Scenario, cpus: int) -> list[tuple[int, int]]:
     clients, wanted = scenario.population.clients, scenario.placement.clients_per_actor
     share = -(-clients // cpus) if wanted == "auto" else min(clients, wanted)
     return [(first, min(first + share, clients)) for first in range(0, clients, share)]
+
+
+def _blinded(document: dict[str, Any]) -> dict[str, Any]:
+    """Give the aggregator a seed of its own: no client's draw, cohort or order follows from it."""
+    high, low = Stream(document["seed"]).at("aggregator's own").key()
+    return {**document, "seed": (high << 31) ^ low}
 
 
 class Crew:
@@ -59,7 +66,7 @@ class Crew:
         self.clients = [self._client(source) for source in range(len(self.ranges))]
         self.collectors: list[Actor]
         if scenario.trust == "shuffle":
-            self.aggregator = backend.spawn(AggregatorActor, self.document)
+            self.aggregator = backend.spawn(AggregatorActor, _blinded(self.document))
             number = scenario.shuffle.shufflers
             spread = number > 1
             self.collectors = [

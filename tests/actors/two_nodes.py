@@ -1,0 +1,43 @@
+"""Run a scenario on a cluster of two Ray nodes in this process: two_nodes.py SCENARIO.json OUT."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+
+import ray
+from ray.cluster_utils import Cluster
+
+from raydp_sim.actors.crew import Crew
+from raydp_sim.run import prepare
+from raydp_sim.scenario import parse
+
+
+def main() -> None:
+    file, out = sys.argv[1:]
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    crews = []
+    begin = Crew.begin
+    Crew.begin = lambda self, *args: (crews.append(self), begin(self, *args))[1]
+    run = prepare(parse(json.loads(Path(file).read_text())), out, cluster.address)
+    nodes = set()
+    for _ in run.play():
+        if not nodes:
+            where = "__ray_call__"
+            asked = [
+                getattr(client, where).remote(
+                    lambda self: ray.get_runtime_context().get_node_id()
+                )
+                for client in crews[0].clients
+            ]
+            nodes = set(ray.get(asked))
+    print(json.dumps({"client_nodes": len(nodes)}))
+    cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The engine alone: its promises hold for every order of events."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raydp_sim import engine
+from raydp_sim.engine import (
+    Ask,
+    Charge,
+    Charged,
+    Close,
+    Closed,
+    Collected,
+    Discard,
+    Finished,
+    Policy,
+    Release,
+    State,
+    Wait,
+    Woke,
+)
+
+
+def play(policy, horizon, sizes, seed):
+    """Answer the engine's commands in a random order that the actors could produce."""
+    dice = random.Random(seed)
+    state, commands = engine.begin(policy, State(), horizon)
+    history, pending = [], []
+    while True:
+        for command in commands:
+            history.append(command)
+            match command:
+                case Ask(release, _):
+                    pending.append(Collected(release))
+                case Close(release):
+                    pending.append(Closed(release, sizes[release]))
+                case Charge(release, _):
+                    pending.append(Charged(release))
+                case Release(release) | Discard(release):
+                    pending.append(Finished(release))
+                case Wait(until):
+                    pending.append(Woke(until))
+        if not pending:
+            return state, history
+        event = pending.pop(dice.randrange(len(pending)))
+        history.append(event)
+        state, commands = engine.advance(policy, state, event)
+
+
+plays = given(
+    depth=st.integers(1, 4),
+    min_batch=st.integers(1, 5),
+    sizes=st.lists(st.integers(0, 9), min_size=1, max_size=12),
+    seed=st.integers(0, 2**32),
+)
+
+
+@plays
+def test_every_release_is_asked_and_finished_once(depth, min_batch, sizes, seed):
+    state, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
+    asks = [item.release for item in history if isinstance(item, Ask)]
+    assert asks == list(range(len(sizes)))
+    assert (state.floor, state.ahead, state.charged) == (len(sizes), frozenset(), frozenset())
+
+
+@plays
+def test_no_release_before_its_charge_is_durable(depth, min_batch, sizes, seed):
+    _, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
+    for place, item in enumerate(history):
+        if isinstance(item, Release):
+            assert Charged(item.release) in history[:place]
+
+
+@plays
+def test_a_batch_below_min_batch_is_never_charged_nor_released(depth, min_batch, sizes, seed):
+    _, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
+    released = {item.release for item in history if isinstance(item, Release)}
+    charged = {item.release for item in history if isinstance(item, Charge)}
+    large = {release for release, size in enumerate(sizes) if size >= min_batch}
+    assert released == charged == large
+
+
+@plays
+def test_releases_come_in_order_and_one_at_a_time(depth, min_batch, sizes, seed):
+    _, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
+    under_way = None
+    last = -1
+    for item in history:
+        if isinstance(item, Release):
+            assert under_way is None and item.release > last
+            under_way = last = item.release
+        if isinstance(item, Finished) and item.release == under_way:
+            under_way = None
+
+
+@plays
+def test_no_more_than_depth_releases_are_under_way(depth, min_batch, sizes, seed):
+    _, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
+    open_releases = 0
+    for item in history:
+        open_releases += isinstance(item, Ask) - isinstance(item, Finished)
+        assert open_releases <= depth
+
+
+def test_virtual_time_never_runs_backwards_and_rounds_keep_their_moments():
+    _, history = play(Policy(interval=2.5, depth=3), 6, [1] * 6, seed=3)
+    asks = [(item.release, item.time) for item in history if isinstance(item, Ask)]
+    assert asks == [(release, 2.5 * release) for release in range(6)]
+
+
+def test_a_horizon_can_be_extended_when_the_first_is_reached():
+    policy = Policy()
+    state, _ = play(policy, 2, [1, 1, 1], seed=0)
+    state, commands = engine.begin(policy, state, 3)
+    assert commands == [Ask(2, 2.0)] or commands == [Wait(2.0)]
+
+
+def test_a_resumed_engine_asks_for_the_first_unfinished_release():
+    policy = Policy(depth=3)
+    _, commands = engine.begin(policy, engine.resumed(policy, 5), 8)
+    assert commands == [Ask(5, 5.0)]

@@ -1,0 +1,182 @@
+"""The shuffle is uniform, the same for any number of shufflers, and counts every message once."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from raydp_sim import shuffle
+from raydp_sim.batches import BUCKETS, Reports
+from raydp_sim.random import Stream
+
+FALSE_ALARM = 1e-7
+
+
+def reports(ids, messages=1, release=0, source=0, epoch=0, payload=None, stream=None):
+    ids = np.asarray(ids, dtype=np.uint32)
+    bucket = shuffle.draw_buckets(stream or Stream(5).at(release), ids, messages).reshape(-1)
+    client = np.repeat(ids, messages)
+    sequence = np.tile(np.arange(messages, dtype=np.uint16), len(ids))
+    if payload is None:
+        payload = client.astype(np.int64) * messages + sequence
+    return Reports(release, source, epoch, client, sequence, bucket, payload)
+
+
+def rows(batch, mask):
+    columns = (batch.client, batch.sequence, batch.bucket, batch.payload)
+    return Reports(batch.release, batch.source, batch.epoch, *(c[mask] for c in columns))
+
+
+def released(batch, messages, routing, stream, shufflers=1):
+    """The whole stream as its consumer would order it, with the logical shuffler of each row."""
+    pieces = []
+    for number in range(shufflers):
+        share = shuffle.gather([rows(batch, batch.bucket % shufflers == number)])
+        permuted = shuffle.permute(batch.release, share, messages, routing, stream)
+        for chunk in range(len(permuted.cuts) - 1):
+            part = permuted.chunk(chunk)
+            ends = np.cumsum(part.lengths)
+            for group, end, length in zip(part.groups, ends, part.lengths, strict=True):
+                pieces.append((int(group), part.payload[end - length : end]))
+    pieces.sort(key=lambda piece: piece[0])
+    index = np.repeat([g // BUCKETS for g, _ in pieces], [len(p) for _, p in pieces])
+    return index, np.concatenate([p for _, p in pieces])
+
+
+@pytest.mark.parametrize("shufflers", [1, 2, 5])
+@pytest.mark.parametrize("messages,routing", [(1, "per-index"), (2, "single")])
+def test_all_orders_of_a_small_batch_are_equally_likely(shufflers, messages, routing):
+    """Chi-square over all 24 orders of 4 messages; false alarm 1e-7 per case (6 cases)."""
+    releases = 6000
+    orders = {order: place for place, order in enumerate(permutations(range(4)))}
+    counts = np.zeros(len(orders))
+    for release in range(releases):
+        root = Stream(99).at(release)
+        batch = reports(range(4 // messages), messages, release, stream=root.at("bucket"))
+        _, payload = released(batch, messages, routing, root.at("permute"), shufflers)
+        counts[orders[tuple(int(value) for value in payload)]] += 1
+    expected = releases / len(orders)
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    assert statistic < chi2.isf(FALSE_ALARM, len(orders) - 1)
+
+
+@pytest.mark.parametrize("large_group", [1, 10**9])
+def test_both_ways_to_permute_a_group_are_uniform(large_group, monkeypatch):
+    """All 120 orders of 5 messages that share one bucket; false alarm 1e-7 per case."""
+    monkeypatch.setattr(shuffle, "_LARGE_GROUP", large_group)
+    orders = {order: place for place, order in enumerate(permutations(range(5)))}
+    counts = np.zeros(len(orders))
+    ids = np.arange(5, dtype=np.uint32)
+    zeros = np.zeros(5, np.uint8)
+    releases = 6000
+    for release in range(releases):
+        batch = Reports(release, 0, 0, ids, zeros.astype(np.uint16), zeros + 3, ids.astype(int))
+        root = Stream(4).at(release)
+        _, payload = released(batch, 1, "per-index", root)
+        counts[orders[tuple(int(value) for value in payload)]] += 1
+    expected = releases / len(orders)
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    assert statistic < chi2.isf(FALSE_ALARM, len(orders) - 1)
+
+
+def test_a_broken_shuffle_would_be_noticed(monkeypatch):
+    """The chi-square above has teeth: leaving the order inside buckets alone is caught."""
+    monkeypatch.setattr(shuffle, "_permute_small", lambda *args: None)
+    with pytest.raises(AssertionError):
+        test_both_ways_to_permute_a_group_are_uniform(10**9, monkeypatch)
+
+
+@pytest.mark.parametrize("messages,routing", [(1, "per-index"), (3, "per-index"), (3, "single")])
+@pytest.mark.parametrize("clients", [1, 40, 70_000])
+def test_any_number_of_shufflers_gives_the_same_stream(messages, routing, clients):
+    batch = reports(np.arange(clients) * 3 + 1, messages)
+    stream = Stream(8).at("permute", 0)
+    index, payload = released(batch, messages, routing, stream)
+    for shufflers in (2, 5, 64):
+        again, same = released(batch, messages, routing, stream, shufflers)
+        assert np.array_equal(payload, same) and np.array_equal(index, again)
+    assert np.array_equal(np.sort(payload), np.sort(batch.payload))
+
+
+def test_each_message_index_has_a_logical_shuffler_of_its_own():
+    batch = reports(range(500), 3)
+    index, payload = released(batch, 3, "per-index", Stream(8))
+    assert np.array_equal(index, np.repeat([0, 1, 2], 500))
+    assert np.array_equal(payload % 3, index)
+    clients = payload.reshape(3, 500) // 3
+    # Independent orders: a client's place in one list says nothing of its place in another. The
+    # rank correlation of 500 places has standard deviation 0.045; 0.3 is 6.7 of them (p < 1e-10).
+    places = np.argsort(clients, axis=1)
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert abs(np.corrcoef(places[one], places[other])[0, 1]) < 0.3
+
+
+def test_with_one_shuffler_for_all_messages_no_row_tells_its_index():
+    index, _ = released(reports(range(50), 3), 3, "single", Stream(8))
+    assert not index.any()
+
+
+@pytest.mark.parametrize("messages", [1, 2, 3, 7, 10, 11, 25])
+def test_buckets_do_not_depend_on_which_clients_share_the_call(messages):
+    stream = Stream(3).at("bucket", 9)
+    ids = np.arange(1000, 1400, dtype=np.uint32)
+    dense = shuffle.draw_buckets(stream, ids, messages)
+    scattered = np.array([3, 77, 201, 399])
+    assert dense.shape == (400, messages) and dense.max() < BUCKETS
+    assert np.array_equal(shuffle.draw_buckets(stream, ids[scattered], messages), dense[scattered])
+    for row in (0, 5, 399):
+        assert np.array_equal(shuffle.draw_buckets(stream, ids[[row]], messages)[0], dense[row])
+
+
+def test_buckets_are_uniform_and_independent_across_messages():
+    """Chi-square on 64 buckets and on 64 x 64 pairs; false alarm 1e-7 each."""
+    drawn = shuffle.draw_buckets(Stream(3), np.arange(200_000, dtype=np.uint32), 2)
+    for cells, counts in (
+        (64, np.bincount(drawn.reshape(-1), minlength=64)),
+        (4096, np.bincount(drawn[:, 0].astype(int) * 64 + drawn[:, 1], minlength=4096)),
+        (4096, np.bincount(drawn[:-1, 0].astype(int) * 64 + drawn[1:, 0], minlength=4096)),
+    ):
+        expected = counts.sum() / cells
+        assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(FALSE_ALARM, cells - 1)
+
+
+def test_batches_in_any_order_gather_to_the_same_thing():
+    whole = reports(range(100), 2)
+    parts = [rows(whole, slice(start, start + 40)) for start in range(0, 200, 40)]
+    for order in ((0, 1, 2, 3, 4), (4, 2, 0, 3, 1)):
+        gathered = shuffle.gather([parts[i] for i in order])
+        assert np.array_equal(gathered.payload, whole.payload) and gathered.duplicates == 0
+
+
+def test_a_replayed_message_counts_once():
+    whole = reports(range(100), 2)
+    gathered = shuffle.gather([whole, rows(whole, slice(31, 90)), whole])
+    assert np.array_equal(gathered.payload, whole.payload)
+    assert gathered.duplicates == 59 + 200
+    assert np.array_equal(gathered.participants(), np.arange(100))
+
+
+def test_interleaved_clients_are_put_in_order():
+    whole = reports(range(60))
+    gathered = shuffle.gather([rows(whole, slice(0, None, 2)), rows(whole, slice(1, None, 2))])
+    assert np.array_equal(gathered.client, np.arange(60))
+
+
+def test_an_empty_batch_has_no_chunks():
+    gathered = shuffle.gather([])
+    permuted = shuffle.permute(0, gathered, 1, "per-index", Stream(1))
+    assert len(permuted.cuts) == 1 and len(gathered.participants()) == 0
+
+
+def test_chunks_cover_the_batch_once(monkeypatch):
+    monkeypatch.setattr(shuffle, "_CHUNK_ROWS", 100)
+    gathered = shuffle.gather([reports(range(1000), 2)])
+    permuted = shuffle.permute(0, gathered, 2, "per-index", Stream(1))
+    chunks = [permuted.chunk(number) for number in range(len(permuted.cuts) - 1)]
+    assert len(chunks) > 10
+    assert max(len(chunk.payload) for chunk in chunks) < 200
+    together = np.concatenate([chunk.payload for chunk in chunks])
+    assert np.array_equal(np.sort(together), np.arange(2000))
+    assert sum(math.prod(chunk.index.shape) for chunk in chunks) == 2000
