@@ -72,8 +72,10 @@ class Registry(Generic[P]):
         parameters = dict(value)
         kind = parameters.pop("kind", None)
         if not isinstance(kind, str):
+            choices = f"choose one of {', '.join(self.kinds)}"
+            missing = PydanticCustomError("missing_kind", "{remedy}", {"remedy": choices})
             raise ValidationError.from_exception_data(
-                self.package, [{"type": "missing", "loc": ("kind",), "input": value}]
+                self.package, [{"type": missing, "loc": ("kind",), "input": value}]
             )
         try:
             cls = self.find(kind)
@@ -94,8 +96,10 @@ class Registry(Generic[P]):
         module_name, _, class_name = path.partition(":")
         try:
             cls = getattr(importlib.import_module(module_name), class_name)
-        except (ImportError, AttributeError) as error:
-            raise _refusal(f"it cannot be imported ({error}); check PYTHONPATH") from None
+        except Exception as error:  # a user's module may fail in any way
+            why = str(error) or type(error).__name__
+            remedy = "put it beside the scenario file, in the working directory or on PYTHONPATH"
+            raise _refusal(f"it cannot be imported ({why}); {remedy}") from None
         if not (inspect.isclass(cls) and issubclass(cls, self.base)):
             raise _refusal(f"it must be a subclass of {self.base.__module__}.{self.base.__name__}")
         return cls

@@ -36,6 +36,7 @@ from raydp_sim.tasks.base import Task
 from raydp_sim.tasks.mean import Mean
 
 _SAMPLE = 4096
+_UNION_MARK = re.compile(r"(constrained-)?(int|float|str|bool)|[a-z-]+\[.*\]")
 P = TypeVar("P", bound=Piece)
 
 
@@ -182,11 +183,15 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; `raydp-sim list` shows those that ship")
+        remedy = "there is no such file; `raydp-sim list` shows the scenarios that ship"
+        raise InputError(f"{path}: {remedy}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: it cannot be read: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: it cannot be read ({why}); give a scenario file") from None
     except yaml.YAMLError as error:
-        raise InputError(f"{path}: it is not valid YAML: {' '.join(str(error).split())}") from None
+        mark, why = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+        raise InputError(f"{path}: it is not valid YAML; {place}{why or error}") from None
     return parse(document, overrides, seed, source=str(path), folder=path.parent)
 
 
@@ -199,11 +204,12 @@ def parse(
 ) -> Scenario:
     """Check a scenario given as a mapping; see `load`."""
     if not isinstance(document, Mapping):
-        raise InputError(f"{source}: it must be a mapping of sections such as `population:`")
-    document = _overridden(document, overrides)
-    if seed is not None:
-        document["seed"] = seed
+        state = "it is empty" if document is None else "it holds no sections"
+        raise InputError(f"{source}: {state}; it must be a mapping such as `population: ...`")
     try:
+        document = _overridden(document, overrides)
+        if seed is not None:
+            document["seed"] = seed
         scenario = Scenario.model_validate(document)
         if folder is not None:
             located = scenario.population.data.located(folder.resolve())
@@ -225,7 +231,7 @@ def _check_combination(scenario: Scenario) -> None:
         raise bad_field(f"participation.{field}", value, wrong)
     rows = data.rows()
     if rows is not None and rows < clients:
-        raise bad_field("population.clients", clients, f"the data hold only {rows} rows")
+        raise bad_field("population.clients", clients, f"the data hold only {rows} rows; lower it")
     mechanism = scenario.bound_mechanism
     kind = MECHANISMS.dump(scenario.mechanism)["kind"]
     if (mechanism.where == "aggregator") != (scenario.trust == "central"):
@@ -238,11 +244,12 @@ def _check_combination(scenario: Scenario) -> None:
         raise bad_field("trust", scenario.trust, f"mechanism '{kind}' needs trust: shuffle")
     if mechanism.messages_per_report >= 1 << 16:
         raise bad_field(
-            "mechanism.coordinates", mechanism.messages_per_report, "a report has at most 65535 "
-            "messages; lower mechanism.coordinates or mechanism.levels"
+            "mechanism.coordinates",
+            mechanism.messages_per_report,
+            "a report has at most 65535 messages; lower mechanism.coordinates or mechanism.levels",
         )
     if scenario.trust == "shuffle" and scenario.shuffle.min_batch > clients:
-        remedy = f"there are only {clients} clients, so nothing would ever be released"
+        remedy = f"there are only {clients} clients, so nothing would ever be released; lower it"
         raise bad_field("shuffle.min_batch", scenario.shuffle.min_batch, remedy)
     spent = mechanism.event().delta * scenario.task.rounds
     if spent > scenario.privacy.delta:
@@ -255,27 +262,59 @@ def _check_combination(scenario: Scenario) -> None:
     for start in range(0, len(sample), _SAMPLE):
         ids = sample[start : start + _SAMPLE]
         values = data.values(ids, scenario.stream(0).at("data"))
-        mechanism.domain.admit(values, ids, mechanism.on_out_of_range)
+        try:
+            mechanism.domain.admit(values, ids, mechanism.on_out_of_range)
+        except InputError as error:
+            raise InputError(f"population.data: {error}") from None
 
 
 def describe(error: ValidationError, source: str = "", prefix: tuple[str, ...] = ()) -> str:
     """Turn pydantic's findings into one message: file, field, value and remedy of each."""
-    lines = []
+    findings: dict[str, list[str]] = {}
     for found in error.errors():
-        field = ".".join(str(part) for part in (*prefix, *found["loc"])) or "scenario"
+        field = ".".join((*prefix, *_path(found["loc"]))) or "scenario"
+        message = re.sub(r"^Value error, ", "", found["msg"])
+        message = re.sub(r"^\w+ should ", "it must ", message)
+        if found["type"] in ("model_type", "dict_type"):
+            message = "it must be a mapping of fields"
+        if found["type"] == "invalid_key":
+            message = "keys must be words; `raydp-sim schema` lists them"
         if found["type"] == "missing":
-            lines.append(f"{field} is missing; add it")
+            head, message = f"{field} is missing; ", "add it"
+        elif found["type"] == "missing_kind":
+            head = f"{field} is missing; "
         elif found["type"] == "extra_forbidden":
-            lines.append(f"{field} is not a known key; {_nearest(field, error)}")
+            head, message = f"{field} is not a known key; ", _nearest(field)
+            if not isinstance(found["input"], Mapping):
+                head = str(bad_field(field, found["input"], "it is not a known key; "))
+        elif isinstance(found["input"], Mapping):
+            head = _section(field, found["input"], message)
         else:
-            message = re.sub(r"^(Value error, |Input )", "", found["msg"])
-            message = re.sub(r"^should be ", "it must be ", message)
-            lines.append(str(bad_field(field, found["input"], message)))
-    head = f"{source}: " if source else ""
-    return head + ("\n" + " " * len(head)).join(dict.fromkeys(lines))
+            head = str(bad_field(field, found["input"], ""))
+        # A field of several types has one finding for each: one line with all of them.
+        findings.setdefault(head, []).append(message)
+    lines = [head + ", or ".join(dict.fromkeys(remedies)) for head, remedies in findings.items()]
+    start = f"{source}: " if source else ""
+    return start + ("\n" + " " * len(start)).join(lines)
 
 
-def _nearest(field: str, error: ValidationError) -> str:
+def _path(loc: tuple[int | str, ...]) -> list[str]:
+    """Return the field's path without pydantic's marks of which type of a union was tried."""
+    return [str(part) for part in loc if not _UNION_MARK.fullmatch(str(part))]
+
+
+def _section(field: str, given: Mapping[str, Any], message: str) -> str:
+    """Begin the message about a whole section: not with all it holds, but with what is meant."""
+    named = re.match(r"(\w+) is ", message)
+    if named is not None and named[1] in given:
+        return f"{field}."
+    values = {str(name): value for name, value in given.items() if value is not None}
+    meant = [name for name in values if name in re.findall(r"\w{2,}", message)]
+    shown = " and ".join(f"{name} {values[name]}" for name in meant)
+    return f"{field} has {shown}; " if shown else f"{field}: "
+
+
+def _nearest(field: str) -> str:
     *parents, name = field.split(".")
     known: list[str] = []
     if not parents:
@@ -283,7 +322,6 @@ def _nearest(field: str, error: ValidationError) -> str:
     else:
         section = Scenario.model_fields.get(parents[0])
         model = section.annotation if section is not None else None
-        # For a piece the title of the error is the class that refused the key.
         candidates = [model] if isinstance(model, type) else []
         registries = (MECHANISMS, TASKS, DATASETS, AVAILABILITY, PARTICIPATION)
         candidates += [cls for registry in registries for cls in registry.kinds.values()]
