@@ -2,11 +2,13 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pyarrow as pa
 
@@ -14,6 +16,7 @@ from raydp_sim.actors.backend import Backend, Inline
 from raydp_sim.actors.conductor import Conductor, Row
 from raydp_sim.actors.crew import Crew, ranges
 from raydp_sim.errors import InputError, RunError
+from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.metrics import streams
 from raydp_sim.metrics.plot import plot_run
 from raydp_sim.preflight import Plan, plan, refuse_what_cannot_fit
@@ -38,6 +41,7 @@ class RunResult:
 
     summary: dict[str, Any]
     run_dir: Path
+    scenario: Scenario
 
     @property
     def metrics(self) -> pa.Table:
@@ -46,7 +50,7 @@ class RunResult:
 
     def plot(self) -> Path:
         """Draw the run again and return the picture's path."""
-        return plot_run(self.run_dir)
+        return plot_run(self.run_dir, partial(_expected_error, self.scenario.bound_mechanism))
 
 
 @dataclass
@@ -60,7 +64,7 @@ class Run:
     watcher: Watcher = field(default_factory=Watcher)
     result: RunResult | None = None
 
-    def play(self) -> Iterator[Row]:
+    def play(self) -> Generator[Row, None, None]:
         """Play the scenario to its end and yield the row of each release as it happens.
 
         Raises:
@@ -101,7 +105,9 @@ class Run:
     def _backend(self) -> Iterator[Backend]:
         if self.scenario.placement.backend == "inline":
             if self.address is not None:
-                raise InputError("--address needs placement.backend: ray; this scenario says inline")
+                raise InputError(
+                    "--address needs placement.backend: ray; this scenario says inline"
+                )
             yield Inline()
             return
         self.watcher.phase("starting Ray")
@@ -148,10 +154,11 @@ class Run:
 
     def _finish(self, wall_s: float) -> None:
         summary = summarize(self.scenario, self.directory, wall_s)
-        plot_run(self.directory.path)
+        result = RunResult(summary, self.directory.path, self.scenario)
+        result.plot()
         self.directory.write_summary(summary)
         self._note("finished")
-        self.result = RunResult(summary, self.directory.path)
+        self.result = result
 
     def _note(self, line: str) -> None:
         if self.directory.path.exists():
@@ -161,6 +168,15 @@ class Run:
         if not (self.directory.path / "scenario.yaml").exists():
             return ""
         return f"; continue with `raydp-sim resume {self.directory.path}`"
+
+
+def _expected_error(mechanism: Mechanism, clients: int) -> float:
+    """Return the expected squared error of the mean of so many clients, in the worst case."""
+    if mechanism.where == "client":
+        return mechanism.worst_mse() / clients
+    # Noise at the aggregator does not depend on the values, but on how many there are.
+    anything = np.broadcast_to(0.0, (clients, mechanism.domain.dimension))
+    return float(mechanism.mse(anything).sum()) / clients**2
 
 
 def prepare(
@@ -174,9 +190,7 @@ def prepare(
     return Run(scenario, directory, address=address, watcher=watcher or Watcher())
 
 
-def reopen(
-    path: str | Path, address: str | None = None, watcher: Watcher | None = None
-) -> Run:
+def reopen(path: str | Path, address: str | None = None, watcher: Watcher | None = None) -> Run:
     """Make a run that continues an interrupted one.
 
     A run that is already complete comes back with its `result` set.
@@ -185,7 +199,7 @@ def reopen(
     scenario = directory.scenario()
     summary = directory.read_summary()
     if summary is not None:
-        return Run(scenario, directory, result=RunResult(summary, directory.path))
+        return Run(scenario, directory, result=RunResult(summary, directory.path, scenario))
     checkpoint = directory.latest()
     directory.rewind(checkpoint)
     directory.log(f"resumed at repetition {checkpoint.repetition}, release {checkpoint.finished}")
