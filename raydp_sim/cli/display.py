@@ -1,0 +1,212 @@
+"""What a person sees of a run: the plan, live progress on stderr, and the summary on stdout."""
+
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from raydp_sim.metrics import streams
+from raydp_sim.preflight import Plan
+from raydp_sim.scenario import Scenario
+
+_STEPS = 10  # progress lines of a run at most, where there is no terminal
+_LINE_SECONDS = 2.0
+_LIVE_SECONDS = 0.1
+
+
+class Display:
+    """Live progress. On a terminal one line that changes; elsewhere a few plain lines."""
+
+    def __init__(self, scenario: Scenario, done: int = 0) -> None:
+        self.total = scenario.task.rounds * scenario.repeat
+        self.rounds, self.repeat = scenario.task.rounds, scenario.repeat
+        self.done = self.said = done
+        self.said_at = 0.0
+        self.live: Progress | None = None
+        self.task = TaskID(0)
+        console = Console(stderr=True)
+        if sys.stderr.isatty() and not console.is_dumb_terminal:
+            columns = (
+                TextColumn("{task.description:<18}"),
+                BarColumn(),
+                TextColumn("{task.fields[detail]}"),
+                TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+            )
+            self.live = Progress(*columns, console=console, transient=True)
+            self.task = self.live.add_task("", total=None, detail="")
+
+    def __enter__(self) -> "Display":
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    # The hooks of `run.Watcher`.
+
+    def planned(self, plan: Plan) -> None:
+        """Say what the run will need and what it plans to end with."""
+        self._line(plan_line(plan))
+
+    def phase(self, name: str) -> None:
+        """Say what happens now."""
+        self.said_at = time.monotonic()
+        if self.live is None:
+            if name != "playing":
+                self._line(name)
+            return
+        playing = name == "playing"
+        self.live.reset(
+            self.task,
+            description="releases" if playing else name,
+            total=self.total if playing else None,
+            completed=self.done if playing else 0,
+            detail="",
+        )
+
+    def loaded(self, done: int, total: int) -> None:
+        """Count the client actors that have their data."""
+        if self.live is not None:
+            self.live.update(
+                self.task, total=total, completed=done, detail=f"{done} of {total} actors"
+            )
+
+    def row(self, row: dict[str, Any]) -> None:
+        """Show a release: how many are done, the error of this one and what was spent so far."""
+        self.done = row["repetition"] * self.rounds + row["release"] + 1
+        now, last = time.monotonic(), self.done == self.total
+        step = (self.done - self.said) * _STEPS >= self.total
+        calm = step and now - self.said_at >= _LINE_SECONDS
+        lively = now - self.said_at >= _LIVE_SECONDS
+        if not (last or (calm if self.live is None else lively)):
+            return
+        self.said, self.said_at = self.done, now
+        if self.live is None:
+            self._line(f"release {self._place(row)}, {_state(row)}")
+        else:
+            detail = f"{self._place(row)}, {_state(row)}"
+            self.live.update(self.task, completed=self.done, detail=detail)
+
+    def _place(self, row: dict[str, Any]) -> str:
+        place = f"{row['release'] + 1} of {self.rounds}"
+        if self.repeat > 1:
+            place += f" (repetition {row['repetition'] + 1} of {self.repeat})"
+        return place
+
+    def _line(self, text: str) -> None:
+        if self.live is None:
+            click.echo(text, err=True)
+        else:
+            self.live.console.print(text, soft_wrap=True, highlight=False, markup=False)
+
+
+def _state(row: dict[str, Any]) -> str:
+    scores = [name for name in row if name not in streams.RELEASES]
+    # The first score a task names is the one it is about.
+    score = f"{_words(scores[0])} {row[scores[0]]:.4g}, " if scores else ""
+    return f"{score}epsilon so far {row['epsilon']:.4g}"
+
+
+def plan_line(plan: Plan) -> str:
+    """Say a plan in one line.
+
+    Example:
+        >>> plan_line(Plan(0, 3 << 20, 0.2, 100, 2.0, 9)).partition(";")[0]
+        'plan: one process, 3 MiB, under 1 s'
+    """
+    place = f"{plan.actors} actors" if plan.actors else "one process"
+    return (
+        f"plan: {place}, {_size(plan.memory)}, {_duration(plan.seconds)}; "
+        f"epsilon {plan.epsilon:.4g} for a client in every release; {plan.bits:,} bits per report"
+    )
+
+
+def _size(size: float) -> str:
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{max(1, round(size / 2**20))} MiB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return "under 1 s"
+    if seconds < 120:
+        return f"about {seconds:.0f} s"
+    minutes = seconds / 60
+    return f"about {minutes:.0f} min" if minutes < 120 else f"about {minutes / 60:.1f} h"
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """Print the summary of a finished run as a table."""
+    # Pipes have no width; a wide one keeps the words of the assumption together.
+    console = Console(width=None if sys.stdout.isatty() else 100)
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _facts(summary):
+        table.add_row(name, value)
+    console.print()
+    console.print(table, highlight=False, markup=False)
+    folder = Path(summary["run_dir"])
+    console.print()
+    for name, path in (("run directory", folder), ("picture", folder / "plot.png")):
+        console.print(f"{name:<26}{path}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    privacy, sent, timing = (summary[key] for key in ("privacy", "communication", "timing"))
+    metrics, errors = dict(summary["metrics"]), summary.get("standard_errors", {})
+    counts = {name: metrics.pop(name) for name in ("releases", "withheld", "missing")}
+    repeat, rounds = summary.get("repeat", 1), summary["rounds"]
+    facts = [
+        ("scenario", f"{summary['scenario']} (trust: {summary['trust']}, seed {summary['seed']})"),
+        ("clients", f"{summary['clients']:,}"),
+        ("releases", _releases(counts, rounds, repeat)),
+    ]
+    for name, value in metrics.items():
+        error = f" ± {errors[name]:.2g} (standard error)" if name in errors else ""
+        facts.append((_words(name), f"{value:.4g}{error}"))
+    each = privacy["per_client"]
+    facts.append(
+        ("epsilon", f"{each['max']:.4g} for the client charged most, {each['median']:.4g} median")
+    )
+    facts.append(("delta", f"{privacy['delta']:.4g}"))
+    if privacy["epsilon_local"] is not None:
+        facts.append(("epsilon_local", f"{privacy['epsilon_local']:.4g} per report"))
+    facts.append(("bound", privacy["bound"]))
+    facts.append(("which holds for", privacy["assumption"]))
+    bits, size = sent["bits_per_report"], sent["wire_bytes"]
+    facts.append(("communication", f"{bits:,} bits per report, {size:,} bytes in all"))
+    facts.append(
+        (
+            "wall time",
+            f"{timing['wall_s']:.1f} s, {timing['reports_per_s']:,.0f} reports per second",
+        )
+    )
+    return facts
+
+
+def _releases(counts: dict[str, float], rounds: int, repeat: int) -> str:
+    text = f"{counts['releases']:g} of {rounds:,}"
+    if repeat > 1:
+        text += f" in each of {repeat} repetitions"
+    if counts["withheld"]:
+        text += f"; {counts['withheld']:g} withheld (batch below shuffle.min_batch)"
+    if counts["missing"]:
+        text += f"; {counts['missing']:g} reports missing"
+    return text
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

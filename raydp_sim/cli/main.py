@@ -1,0 +1,79 @@
+"""`raydp-sim`: finds the commands of this package and decides how each of them may end."""
+
+import importlib
+import pkgutil
+import traceback
+from typing import Any, NoReturn
+
+import click
+
+from raydp_sim import cli
+from raydp_sim.errors import InputError, RunError
+from raydp_sim.version import __version__
+
+_EPILOG = """\b
+Example:
+  raydp-sim list
+  raydp-sim run quickstart
+
+\b
+Exit codes: 0 done, 2 bad input, 3 a run that cannot go on (it can be resumed), 130 interrupted
+(it can be resumed), 1 anything else.
+"""
+
+
+class Commands(click.Group):
+    """A group that turns every way to fail into one message and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; no traceback reaches the user unless asked for."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            _end(ctx, error, 2)
+        except RunError as error:
+            _end(ctx, error, 3)
+        except KeyboardInterrupt as error:
+            _end(ctx, error, 130)
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except Exception as error:
+            _end(ctx, error, 1)
+
+
+def _end(ctx: click.Context, error: BaseException, code: int) -> NoReturn:
+    if ctx.params.get("debug"):
+        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    message = str(error)
+    if code == 1:
+        first = message.splitlines()[0] if message else ""
+        message = f"unexpected {type(error).__name__}: {first} (--debug shows where)"
+    elif code == 130 and not message:
+        message = "interrupted"
+    click.echo(f"raydp-sim: {message}", err=True)
+    ctx.exit(code)
+
+
+@click.group(cls=Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="raydp-sim")
+@click.option(
+    "--debug",
+    is_flag=True,
+    envvar="RAYDP_SIM_DEBUG",
+    help="Show tracebacks (or RAYDP_SIM_DEBUG=1).",
+)
+def main(debug: bool) -> None:
+    """Simulate private distributed learning on Ray, from scenario files."""
+
+
+def _register() -> None:
+    """Add every command of the package: a new one is a new file and nothing else."""
+    for found in pkgutil.iter_modules(cli.__path__):
+        if found.name == "main":
+            continue
+        command = getattr(importlib.import_module(f"{cli.__name__}.{found.name}"), "command", None)
+        if isinstance(command, click.Command):
+            main.add_command(command)
+
+
+_register()

@@ -1,0 +1,34 @@
+"""`raydp-sim resume`: continue an interrupted run."""
+
+from pathlib import Path
+
+import click
+
+from raydp_sim.cli import playing, shipped
+from raydp_sim.run import reopen
+
+_EPILOG = """\b
+Example:
+  raydp-sim resume runs/quickstart-20250101-120000
+"""
+
+
+@click.command("resume", epilog=_EPILOG)
+@click.argument("run")
+@click.option("--address", help="Join the Ray cluster at host:port (or auto).")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")
+def command(run: str, address: str | None, as_json: bool) -> None:
+    """Continue the run in the directory RUN from its last checkpoint.
+
+    It ends with the same numbers as a run that was never interrupted. For a run that is already
+    complete the summary is printed again.
+    """
+    origin = Path(run) / playing.ORIGIN
+    folder = Path(origin.read_text(encoding="utf-8").strip()).parent if origin.is_file() else Path()
+    shipped.make_importable(folder)
+    made = reopen(run, address)
+    if made.result is not None:
+        click.echo(f"{run} is already complete", err=True)
+        playing.print_result(made, as_json)
+        return
+    playing.play(made, as_json)
