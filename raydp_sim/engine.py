@@ -1,9 +1,9 @@
 """Virtual time as a pure state machine: advance(policy, state, event) -> state, commands.
 
-The engine decides what happens when; it does nothing itself. Two properties hold by construction and
-are tested on it alone: a release is never permitted before its charge is durable, and a batch below
-`min_batch` is never released. Synchronous rounds are the case of zero latency: a round's reports all
-arrive at the moment of its ask.
+The engine decides what happens when; it does nothing itself. Two properties hold by construction
+and are tested on it alone: a release is never permitted before its charge is durable, and a batch
+below `min_batch` is never released. Synchronous rounds are the case of zero latency: a round's
+reports all arrive at the moment of its ask.
 """
 
 from dataclasses import dataclass, replace

@@ -1,8 +1,8 @@
 """Counter-based randomness: every draw is a function of (seed, purpose, release, client, index).
 
 No generator carries state from one call to the next, so a draw does not depend on which process
-makes it, on how many clients share the call, or on what was drawn before. Draws per client come from
-Threefry-2x32 with 20 rounds (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"):
+makes it, on how many clients share the call, or on what was drawn before. Draws per client come
+from Threefry-2x32 with 20 rounds (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"):
 the counter is (client, index) and the key a hash of everything else. Draws that belong to a whole
 release, such as a permutation, use NumPy's Philox under the same hash.
 
@@ -23,6 +23,11 @@ Floats = NDArray[np.float64]
 # Large enough that NumPy's cost per call vanishes, small enough that the work stays in cache.
 _BLOCK = 1 << 15
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+# Shifts to the left and to the right that make up each rotation, in the type of the counters.
+_SHIFTS = tuple(
+    tuple((np.array(r, np.uint32), np.array(32 - r, np.uint32)) for r in group)
+    for group in _ROTATIONS
+)
 _PARITY = 0x1BD11BDA
 _HALF_STEP = 2.0**-54
 
@@ -41,10 +46,10 @@ def threefry2x32(x0: Ids, x1: Ids, key: tuple[int, int], scratch: Ids) -> None:
     x0 += np.uint32(k0)
     x1 += np.uint32(k1)
     for group in range(5):
-        for r in _ROTATIONS[group % 2]:
+        for left, right in _SHIFTS[group % 2]:
             np.add(x0, x1, out=x0)
-            np.right_shift(x1, np.uint32(32 - r), out=scratch)
-            np.left_shift(x1, np.uint32(r), out=x1)
+            np.right_shift(x1, right, out=scratch)
+            np.left_shift(x1, left, out=x1)
             np.bitwise_or(x1, scratch, out=x1)
             np.bitwise_xor(x1, x0, out=x1)
         x0 += np.uint32(schedule[(group + 1) % 3])

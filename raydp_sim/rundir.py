@@ -52,7 +52,9 @@ class RunDir:
         if out is not None:
             path = Path(out)
             if path.exists() and (not path.is_dir() or any(path.iterdir())):
-                raise InputError(f"--out is {str(out)!r}; it already exists: choose another directory")
+                raise InputError(
+                    f"--out is {str(out)!r}; it already exists: choose another directory"
+                )
             return cls(path.resolve())
         stamp = time.strftime("%Y%m%d-%H%M%S")
         for suffix in ("", *(f"-{i}" for i in range(2, 1000))):

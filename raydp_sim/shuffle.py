@@ -1,10 +1,12 @@
 """The shuffle: 64 virtual buckets, always, so that any number of shufflers gives one permutation.
 
-A report's bucket is a keyed draw by (release, client, sequence). Inside a bucket the canonical order
-(client, sequence) is permuted with a stream keyed by (release, logical shuffler, bucket). The buckets
-in order are then a uniformly random permutation of the whole batch (Rao 1961, Sandelius 1962).
+A report's bucket is a keyed draw by (release, client, sequence). Inside a bucket the canonical
+order (client, sequence) is permuted with a stream keyed by (release, logical shuffler, bucket). The
+buckets in order are then a uniformly random permutation of the whole batch (Rao 1961, Sandelius
+1962).
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +18,8 @@ from raydp_sim.batches import BUCKETS, Reports, Shuffled
 from raydp_sim.random import ClientStream, Ids, Stream
 
 _LANES = 10  # buckets (6 bits each) in one 64-bit word
-_CHUNK_ROWS = 1 << 18
+_CHUNK_ROWS = 1 << 20
+_CHUNK_BYTES = 1 << 22  # a chunk is cut where either is reached, at the next end of a group
 _LARGE_GROUP = 512
 
 
@@ -125,9 +128,7 @@ class Permuted:
         return Shuffled(self.release, self.groups[groups], self.lengths[groups], self.payload[rows])
 
 
-def permute(
-    release: int, batch: Gathered, messages: int, routing: str, stream: Stream
-) -> Permuted:
+def permute(release: int, batch: Gathered, messages: int, routing: str, stream: Stream) -> Permuted:
     """Permute a closed batch within its (logical shuffler, bucket) groups.
 
     Args:
@@ -138,9 +139,11 @@ def permute(
         stream: keyed by the release.
     """
     logical = messages if routing == "per-index" else 1
-    key = batch.bucket.astype(np.uint16 if logical * BUCKETS <= 1 << 16 else np.uint32)
+    key: NDArray[Any] = batch.bucket
     if logical > 1:
-        key += batch.sequence.astype(key.dtype) * key.dtype.type(BUCKETS)
+        key = batch.sequence.astype(np.uint16 if logical * BUCKETS <= 1 << 16 else np.uint32)
+        key *= key.dtype.type(BUCKETS)
+        key += batch.bucket
     order = np.argsort(key, kind="stable")
     sizes = np.bincount(key, minlength=1)
     groups = np.flatnonzero(sizes)
@@ -149,12 +152,13 @@ def permute(
     # A group's size is the same for any placement, so this choice is too.
     large = lengths >= _LARGE_GROUP
     for group, start, length in zip(groups[large], starts[large], lengths[large], strict=True):
-        rows = order[start : start + length]
-        rows[:] = rows[stream.at("group", int(group)).generator().permutation(int(length))]
+        stream.at("group", int(group)).generator().shuffle(order[start : start + length])
     if not large.all():
         _permute_small(order, groups[~large], starts[~large], lengths[~large], logical, stream)
     ends = np.cumsum(lengths)
-    marks = np.arange(_CHUNK_ROWS, int(ends[-1]) if len(ends) else 0, _CHUNK_ROWS)
+    row_bytes = batch.payload.dtype.itemsize * math.prod(batch.payload.shape[1:])
+    step = min(_CHUNK_ROWS, max(1, _CHUNK_BYTES // row_bytes))
+    marks = np.arange(step, int(ends[-1]) if len(ends) else 0, step)
     inner = np.searchsorted(ends, marks, side="left") + 1
     cuts = np.unique(np.concatenate(([0], inner, [len(groups)])))
     return Permuted(release, groups, lengths, order, batch.payload, cuts)
@@ -171,7 +175,8 @@ def _permute_small(
     """Permute all small groups at once by sorting keyed random words inside each group.
 
     The group's number takes the upper bits of the sort key and at least 42 random bits the lower,
-    so two rows of a group of at most 512 tie with probability below 2^-24 and then keep their order.
+    so two rows of a group of at most 512 tie with probability below 2^-24; they then keep their
+    order.
     """
     group = np.repeat(groups, lengths)
     position = np.arange(len(group)) - np.repeat(np.cumsum(lengths) - lengths, lengths)

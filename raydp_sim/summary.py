@@ -113,7 +113,9 @@ def _git() -> str:
 def _cpu() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+            names = [
+                line.split(":", 1)[1].strip() for line in file if line.startswith("model name")
+            ]
     except OSError:
         names = []
     return f"{names[0] if names else platform.processor()} x{os.cpu_count()}"

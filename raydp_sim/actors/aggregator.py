@@ -56,7 +56,7 @@ class AggregatorActor:
 
 
 class ServerActor(AggregatorActor):
-    """The aggregator of the local and the central model: it collects reports and knows who sent them."""
+    """The aggregator without a shuffler: it collects the reports and knows who sent them."""
 
     def begin(self, repetition: int, saved: dict[str, Arrays] | None) -> None:
         """Start a repetition with an empty inbox."""

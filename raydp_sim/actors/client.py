@@ -14,6 +14,7 @@ from raydp_sim.shuffle import draw_buckets
 from raydp_sim.tasks.base import Arrays
 
 _BLOCK_BYTES = 1 << 22
+_COPY_BYTES = 1 << 26  # of the data that one block of clients may hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +105,13 @@ class ClientActor:
     def _messages(
         self, release: int, broadcast: Arrays, rows: Any, ids: Ids
     ) -> tuple[NDArray[Any], int]:
-        """Randomize block by block, so that a large population needs no second copy of its data."""
-        size = max(256, _BLOCK_BYTES // (8 * self.data.shape[1]))
+        """Randomize block by block, so that a large population needs no second copy of its data.
+
+        A block's reports, not its data, should fit the cache: a mechanism that samples a few of many
+        coordinates draws little per client and is slow on few clients.
+        """
+        width, report_bytes = self.data.shape[1], -(-self.mechanism.bits // 8)
+        size = max(256, min(_COPY_BYTES // (8 * width), _BLOCK_BYTES // max(8, report_bytes)))
         stream = self.stream.at("randomize", release).clients(ids)
         parts, clipped = [], 0
         for start in range(0, max(1, len(ids)), size):

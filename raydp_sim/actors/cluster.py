@@ -23,8 +23,8 @@ _DIAL_SECONDS = 5.0
 def connected(address: str | None, timeout: float) -> Iterator[None]:
     """Hold a connection to Ray.
 
-    Without an address a private Ray is started and ended again; a cluster that happens to run on the
-    machine is left alone. A connection that this process already has is used and left open.
+    Without an address a private Ray is started and ended again; a cluster that happens to run on
+    the machine is left alone. A connection that this process already has is used and left open.
 
     Raises:
         InputError: when there is no cluster at the address.
@@ -35,11 +35,10 @@ def connected(address: str | None, timeout: float) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    folder = None
+    folder = _short_folder() if address is None else None
     try:
-        with _time_limit(timeout):
+        with _time_limit(timeout, folder):
             if address is None:
-                folder = _short_folder()
                 ray.init(address="local", include_dashboard=False, _temp_dir=folder, **quiet)
             else:
                 _dial(address)
@@ -67,8 +66,8 @@ def _dial(address: str) -> None:
     host, _, port = address.rpartition(":")
     if "://" in address or not host or not port.isdigit():
         raise InputError(
-            f"--address is {address!r}; write host:port of the cluster's head node, or auto, and run "
-            "on a machine of the cluster"
+            f"--address is {address!r}; write host:port of the cluster's head node, or auto, and "
+            "run on a machine of the cluster"
         )
     try:
         socket.create_connection((host, int(port)), timeout=_DIAL_SECONDS).close()
@@ -85,7 +84,7 @@ def _no_cluster(address: str | None, why: str) -> InputError:
 
 
 @contextlib.contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
+def _time_limit(seconds: float, folder: str | None) -> Iterator[None]:
     """End the whole process if Ray takes longer: its start cannot be interrupted otherwise."""
 
     def give_up() -> None:
@@ -98,6 +97,8 @@ def _time_limit(seconds: float) -> Iterator[None]:
         for child in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 child.kill()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         os._exit(3)
 
     timer = threading.Timer(seconds, give_up)

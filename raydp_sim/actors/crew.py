@@ -111,8 +111,8 @@ class Crew:
         if self.deaths[source] > _MAX_DEATHS:
             first, last = self.ranges[source]
             raise RunError(
-                f"the actor of clients {first} to {last - 1} died {self.deaths[source]} times; it may "
-                "lack memory: lower placement.clients_per_actor or population.clients"
+                f"the actor of clients {first} to {last - 1} died {self.deaths[source]} times; it "
+                "may lack memory: lower placement.clients_per_actor or population.clients"
             )
         self.backend.kill(self.clients[source])
         self.epochs[source] += 1

@@ -9,8 +9,8 @@ from raydp_sim.shuffle import Gathered, gather
 class Inbox:
     """Batches by release, until each release is closed.
 
-    A batch counts once however often it arrives: a stale epoch or a closed release is refused at the
-    door, and `gather` drops rows that repeat a (release, client, sequence).
+    A batch counts once however often it arrives: a stale epoch or a closed release is refused at
+    the door, and `gather` drops rows that repeat a (release, client, sequence).
     """
 
     def __init__(self) -> None:

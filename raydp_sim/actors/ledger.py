@@ -45,7 +45,7 @@ class LedgerActor:
         Returns:
             What is proved so far, and how many clients this release was charged to.
         """
-        ids = participants[0] if len(participants) == 1 else np.unique(np.concatenate(participants))
+        ids = participants[0] if len(participants) == 1 else self._union(participants)
         charge = store.Charge(self.repetition, release, time, self.event, ids)
         before = self.paid.pop(release, None)
         if before is None:
@@ -57,6 +57,12 @@ class LedgerActor:
             )
         self.ledger.charge(charge.event, charge.participants)
         return self.ledger.guarantee(), len(ids)
+
+    def _union(self, parts: tuple[Ids, ...]) -> Ids:
+        present = np.zeros(self.scenario.population.clients, np.bool_)
+        for part in parts:
+            present[part] = True
+        return np.flatnonzero(present).astype(np.uint32)
 
     def compact(self) -> None:
         """Merge the rows into one file at the end of a run."""

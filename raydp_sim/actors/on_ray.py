@@ -65,11 +65,18 @@ class OnRay:
             if isinstance(cause, InputError):
                 raise InputError(str(cause)) from None
             if isinstance(cause, _GONE):
-                raise Lost(str(cause)) from None
+                raise Lost(_reason(cause)) from None
             raise RunError(f"an actor failed: {cause!r}") from error
         except _GONE as error:
-            raise Lost(str(error).splitlines()[0]) from None
+            raise Lost(_reason(error)) from None
 
     def kill(self, actor: Actor) -> None:
         """End the process."""
         ray.kill(actor)
+
+
+def _reason(error: Exception) -> str:
+    """Say in one line who died; Ray's own text has ten."""
+    lines = [line.strip() for line in str(error).splitlines()] or [type(error).__name__]
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("class_name:")]
+    return f"{names[0]}: {lines[0]}" if names else lines[0]

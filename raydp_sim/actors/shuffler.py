@@ -23,7 +23,7 @@ def choose_cohort(scenario: Scenario, repetition: int, release: int, time: float
 
 
 class ShufflerActor:
-    """Serves the buckets `number`, `number` + shufflers, ...; the first one also chooses cohorts."""
+    """Serves every k-th bucket if there are k shufflers; the first one also chooses cohorts."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.scenario = Scenario.model_validate(document)
@@ -58,9 +58,7 @@ class ShufflerActor:
         batch = self.inbox.close(release)
         mechanism = self.mechanism
         stream = self.scenario.stream(self.repetition).at("permute", release)
-        permuted = permute(
-            release, batch, mechanism.messages_per_report, mechanism.routing, stream
-        )
+        permuted = permute(release, batch, mechanism.messages_per_report, mechanism.routing, stream)
         self.closed[release] = permuted
         return batch_counts(batch, len(permuted.cuts) - 1), batch.participants()
 

@@ -21,8 +21,8 @@ class File(Dataset):
     """One client per row of a table of numbers.
 
     Fields:
-        path: a `.npy` array of shape (clients, dimension), memory-mapped; or a `.csv` (with a header)
-            or `.parquet` table whose columns are all numbers. A relative path starts at the
+        path: a `.npy` array of shape (clients, dimension), memory-mapped; or a `.csv` (with a
+            header) or `.parquet` table whose columns are all numbers. A relative path starts at the
             scenario file's folder.
     """
 

@@ -33,7 +33,7 @@ class Mean(Task):
 
     def init(self, mechanism: Mechanism) -> Arrays:
         """Start with no releases."""
-        return {"releases": np.int64(0).reshape(()), "total": np.zeros(mechanism.domain.dimension)}
+        return {"releases": np.zeros((), np.int64), "total": np.zeros(mechanism.domain.dimension)}
 
     def client(
         self, broadcast: Arrays, data: Floats, client_state: Arrays, stream: ClientStream

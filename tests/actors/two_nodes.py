@@ -29,9 +29,7 @@ def main() -> None:
         if not nodes:
             where = "__ray_call__"
             asked = [
-                getattr(client, where).remote(
-                    lambda self: ray.get_runtime_context().get_node_id()
-                )
+                getattr(client, where).remote(lambda self: ray.get_runtime_context().get_node_id())
                 for client in crews[0].clients
             ]
             nodes = set(ray.get(asked))

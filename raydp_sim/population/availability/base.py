@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.registry import Piece
 from raydp_sim.random import Stream
+from raydp_sim.registry import Piece
 
 Mask = NDArray[np.bool_]
 

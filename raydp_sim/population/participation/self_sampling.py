@@ -17,7 +17,8 @@ class SelfSampling(Participation):
 
     Example:
         >>> import numpy as np
-        >>> coins = SelfSampling(probability=0.25).joins(np.arange(1000, dtype=np.uint32), Stream(1))
+        >>> ids = np.arange(1000, dtype=np.uint32)
+        >>> coins = SelfSampling(probability=0.25).joins(ids, Stream(1))
         >>> 180 < int(coins.sum()) < 320
         True
     """

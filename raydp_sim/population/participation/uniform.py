@@ -13,10 +13,10 @@ from raydp_sim.random import Ids, Stream
 class Uniform(Participation):
     """The shuffler chooses `sampled` of the available clients, every such set equally likely.
 
-    Candidates are drawn without looking at the whole population: the first `sampled` available ones
-    of a uniformly random sequence of distinct ids. By symmetry among the available clients that is a
-    uniform choice, also given that the sequence was long enough; a sequence that was too short is
-    drawn anew at twice the length. So a choice costs what the cohort costs.
+    Candidates are drawn without looking at the whole population: the first `sampled` available
+    ones of a uniformly random sequence of distinct ids. By symmetry among the available clients
+    that is a uniform choice, also given that the sequence was long enough; a sequence that was too
+    short is drawn anew at twice the length. So a choice costs what the cohort costs.
 
     Fields:
         sampled: size of the cohort; fewer take part when fewer are there.

@@ -1,0 +1,190 @@
+"""In the shuffle model nothing the aggregator can reach names a client."""
+
+import dataclasses
+import inspect
+
+import numpy as np
+import pytest
+
+from raydp_sim.actors.aggregator import AggregatorActor
+from raydp_sim.actors.conductor import Conductor
+from raydp_sim.actors.crew import Crew
+from raydp_sim.actors.inbox import Inbox
+from raydp_sim.actors.ledger import LedgerActor
+from raydp_sim.batches import BUCKETS, Reports, Shuffled
+from raydp_sim.errors import RunError
+from raydp_sim.privacy import store
+from raydp_sim.run import run
+from raydp_sim.shuffle import Gathered
+from tests.actors.scrambled import Scrambled
+from tests.conftest import scenario, with_placement
+
+CLIENTS = 40_000  # ids too large to be mistaken for a symbol, a count or a group
+FORBIDDEN = {"client", "clients", "ids", "source", "epoch", "sequence", "bucket", "participants"}
+
+
+def shuffled_scenario(clients=CLIENTS):
+    return with_placement(
+        scenario(clients, rounds=2, participation={"kind": "uniform", "sampled": 100}),
+        2,
+        clients_per_actor=clients // 2,
+    )
+
+
+def played(backend, tmp_path, base):
+    crew = Crew(base, backend, tmp_path)
+    crew.begin(0, 0, None)
+    (tmp_path / "ledger").mkdir(exist_ok=True)
+    list(Conductor(crew).play(base.task.rounds))
+    return crew
+
+
+def test_every_field_the_aggregator_receives_is_free_of_clients(tmp_path):
+    base = shuffled_scenario()
+    received = []
+    backend = Scrambled(1)
+    crew = Crew(base, backend, tmp_path)
+    call = backend.call
+
+    def recording(actor, method, *args, returns=1):
+        if actor is crew.aggregator:
+            received.append((method, args))
+        return call(actor, method, *args, returns=returns)
+
+    backend.call = recording
+    crew.begin(0, 0, None)
+    (tmp_path / "ledger").mkdir()
+    list(Conductor(crew).play(2))
+    assert {method for method, _ in received} == {"begin", "fold", "step"}
+    chunks = 0
+    for method, args in received:
+        for value in (getattr(arg, "value", arg) for arg in args):
+            if method != "fold":
+                assert value is None or isinstance(value, int)
+                continue
+            chunks += 1
+            assert type(value) is Shuffled
+            names = {field.name for field in dataclasses.fields(value)}
+            assert names == {"release", "groups", "lengths", "payload"} and not names & FORBIDDEN
+            reports = base.bound_mechanism.messages_per_report
+            assert value.groups.max() < reports * BUCKETS
+            assert (value.payload < 2 * base.bound_mechanism.domain.dimension).all()
+            assert value.payload.ndim == 1 and len(value.payload) == value.lengths.sum()
+    assert chunks >= 4
+
+
+def reachable(thing, seen=None):
+    """Every object that can be reached from one through attributes and containers."""
+    seen = {} if seen is None else seen
+    if id(thing) in seen or isinstance(thing, (str, bytes, int, float, type(None), type)):
+        return seen
+    seen[id(thing)] = thing
+    if isinstance(thing, dict):
+        inner = [*thing.keys(), *thing.values()]
+    elif isinstance(thing, (list, tuple, set, frozenset)):
+        inner = list(thing)
+    else:
+        inner = list(getattr(thing, "__dict__", {}).values())
+    for value in inner:
+        reachable(value, seen)
+    return seen
+
+
+def forbidden_in(aggregator):
+    """Names of what must not be reachable: other actors, handles, references, reports, ids."""
+    found = []
+    for thing in reachable(aggregator).values():
+        kind = f"{type(thing).__module__}.{type(thing).__name__}"
+        if thing is not aggregator and ("raydp_sim.actors" in kind or kind.startswith("ray.")):
+            found.append(kind)
+        if isinstance(thing, (Reports, Gathered, Inbox)):
+            found.append(kind)
+        if isinstance(thing, np.ndarray) and thing.dtype == np.uint32:
+            found.append("an array of ids")
+    return found
+
+
+def test_the_aggregator_holds_no_handle_and_no_ids(tmp_path):
+    crew = played(Scrambled(2), tmp_path, shuffled_scenario())
+    assert type(crew.aggregator) is AggregatorActor
+    assert forbidden_in(crew.aggregator) == []
+    methods = {name for name, _ in inspect.getmembers(AggregatorActor, inspect.isfunction)}
+    assert methods == {"__init__", "begin", "ask", "fold", "step", "checkpoint"}
+
+
+@pytest.mark.cluster
+def test_the_aggregator_process_holds_no_handle_either(tmp_path, ray_session):
+    import ray
+
+    from raydp_sim.actors.on_ray import OnRay
+
+    crew = played(OnRay(), tmp_path, shuffled_scenario(200))
+    assert ray.get(crew.aggregator.__ray_call__.remote(forbidden_in)) == []
+    crew.stop()
+
+
+def test_the_search_for_handles_would_find_one(tmp_path):
+    crew = played(Scrambled(2), tmp_path, shuffled_scenario())
+    crew.aggregator.ledger = [crew.ledger]
+    assert "raydp_sim.actors.ledger.LedgerActor" in forbidden_in(crew.aggregator)
+
+
+def test_the_aggregator_has_a_seed_of_its_own(tmp_path):
+    crew = played(Scrambled(2), tmp_path, shuffled_scenario())
+    assert crew.aggregator.scenario.seed != crew.scenario.seed
+
+
+def test_the_aggregator_refuses_reports():
+    column = np.zeros(1, np.uint8)
+    reports = Reports(0, 0, 0, column.astype(np.uint32), column.astype(np.uint16), column, column)
+    with pytest.raises(RunError, match="not Shuffled"):
+        AggregatorActor(scenario().document()).fold(reports)
+
+
+def test_the_ledger_row_is_on_disk_before_anything_of_its_release_is_let_out(tmp_path, monkeypatch):
+    base = shuffled_scenario(500)
+    seen = []
+    fold = AggregatorActor.fold
+
+    def checked(self, batch):
+        rows = store.read(tmp_path / "run" / "ledger")["release"].to_pylist()
+        seen.append(batch.release in rows)
+        return fold(self, batch)
+
+    monkeypatch.setattr(AggregatorActor, "fold", checked)
+    run(base, out=tmp_path / "run")
+    assert seen and all(seen)
+
+
+def test_a_charge_that_fails_stops_the_release(tmp_path, monkeypatch):
+    folded = []
+    fold = AggregatorActor.fold
+    monkeypatch.setattr(
+        AggregatorActor, "fold", lambda self, batch: (folded.append(1), fold(self, batch))[1]
+    )
+
+    def refused(self, *args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(LedgerActor, "charge", refused)
+    with pytest.raises(OSError):
+        run(shuffled_scenario(500), out=tmp_path / "run")
+    assert not folded
+
+
+def test_a_batch_below_min_batch_is_never_released(tmp_path):
+    base = scenario(
+        rounds=30,
+        population={
+            "clients": 40,
+            "data": {"kind": "gaussian", "dimension": 6, "clip": 1.0},
+            "availability": {"kind": "bernoulli", "probability": 0.5},
+        },
+        shuffle={"min_batch": 20},
+    )
+    result = run(base, out=tmp_path / "run")
+    sizes = result.metrics["batch_size"].to_pylist()
+    withheld = result.summary["metrics"]["withheld"]
+    assert min(sizes) >= 20 and withheld > 0 and len(sizes) + withheld == 30
+    charged = store.read(tmp_path / "run" / "ledger")["release"].to_pylist()
+    assert charged == result.metrics["release"].to_pylist()

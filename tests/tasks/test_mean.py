@@ -1,0 +1,120 @@
+"""Mean estimation: its truth is exact and its scores are what they say."""
+
+import numpy as np
+import pytest
+
+from raydp_sim.mechanisms import make
+from raydp_sim.random import Stream
+from raydp_sim.run import run
+from raydp_sim.tasks.mean import Mean
+from tests.conftest import LINF, scenario
+
+MECHANISM = make(**LINF, dimension=6)
+
+
+def test_truths_of_disjoint_sets_add_up_exactly():
+    data = np.random.default_rng(1).uniform(-1, 1, (1000, 6))
+    whole = Mean().truth(MECHANISM, data)
+    parts = [Mean().truth(MECHANISM, data[i::7]) for i in range(7)]
+    assert np.array_equal(whole, np.sum(parts, axis=0))
+    assert whole[-1] == 1000
+    assert np.allclose(whole[:-1] / 2**36 / 1000, data.mean(axis=0), atol=1e-10)
+
+
+def test_scores_are_squared_distances():
+    data = np.random.default_rng(1).uniform(-1, 1, (50, 6))
+    task = Mean()
+    whole, cohort = task.truth(MECHANISM, data), task.truth(MECHANISM, data[:20])
+    public = {"estimate": np.zeros(6), "running": np.ones(6)}
+    scores = task.score(MECHANISM, public, cohort, whole)
+    population, chosen = data.mean(axis=0), data[:20].mean(axis=0)
+    assert scores["squared_error_cohort"] == pytest.approx((chosen**2).sum(), rel=1e-6)
+    assert scores["squared_error_population"] == pytest.approx((population**2).sum(), rel=1e-6)
+    assert scores["running_squared_error"] == pytest.approx(((population - 1) ** 2).sum(), rel=1e-6)
+
+
+def test_the_running_mean_averages_the_estimates():
+    task, state = Mean(), Mean().init(MECHANISM)
+    seen = []
+    for release in range(3):
+        counts = MECHANISM.zero()
+        counts += release + 1
+        state, public = task.step(MECHANISM, state, counts, Stream(release))
+        seen.append(public["estimate"])
+        assert np.allclose(public["running"], np.mean(seen, axis=0))
+
+
+def test_the_error_of_a_run_is_what_the_mechanism_promises(tmp_path):
+    """Mean squared error over 300 releases against the exact formula.
+
+    The cohort is everyone, so the expected squared error is sum(mse) / n^2. A release's squared
+    error has a coefficient of variation below 1 (6 coordinates), so 300 of them have a relative
+    standard error below 0.058; 5.5 of those leave a false-alarm probability below 1e-6.
+    """
+    base = scenario(rounds=300)
+    result = run(base, out=tmp_path / "run")
+    ids = np.arange(200, dtype=np.uint32)
+    data = base.population.data.values(ids, base.stream(0).at("data"))
+    expected = base.bound_mechanism.mse(data).sum() / 200**2
+    measured = result.metrics["squared_error_cohort"].to_numpy().mean()
+    assert abs(measured / expected - 1) < 5.5 * 0.058
+    running = result.summary["metrics"]["running_squared_error"]
+    assert running < measured / 20
+
+
+def test_rows_say_who_took_part_and_what_it_cost(tmp_path):
+    base = scenario(rounds=5, participation={"kind": "uniform", "sampled": 40})
+    result = run(base, out=tmp_path / "run")
+    mechanism = base.bound_mechanism
+    for release, row in enumerate(result.metrics.to_pylist()):
+        assert row["release"] == release and row["time"] == float(release)
+        assert row["participants"] == row["batch_size"] == 40 and row["missing"] == 0
+        assert row["messages"] == 40 * mechanism.messages_per_report
+        assert row["bits"] == 40 * mechanism.bits
+        assert row["wire_bytes"] == 40 * -(-mechanism.bits // 8)
+        assert row["epsilon_local"] == mechanism.event().epsilon
+        assert row["epsilon"] <= (release + 1) * row["epsilon_local"]
+    privacy = result.summary["privacy"]
+    assert privacy["epsilon"] == result.metrics["epsilon"].to_pylist()[-1]
+    assert privacy["bound"] == "local-composition" and privacy["delta"] == 0
+
+
+def test_one_shot_estimation_is_one_release(tmp_path):
+    result = run(scenario(rounds=1), out=tmp_path / "run")
+    assert result.metrics.num_rows == 1
+    assert result.summary["privacy"]["epsilon"] == result.summary["privacy"]["epsilon_local"]
+
+
+def test_the_gaussian_reports_its_delta(tmp_path):
+    mechanism = {"kind": "gaussian", "radius": 3.0, "epsilon_local": 0.5, "delta_local": 1e-8}
+    base = scenario(rounds=5, trust="local", mechanism=mechanism)
+    privacy = run(base, out=tmp_path / "run").summary["privacy"]
+    assert privacy["epsilon"] == pytest.approx(2.5) and privacy["delta"] == pytest.approx(5e-8)
+
+
+def test_a_central_mechanism_claims_no_local_guarantee(tmp_path):
+    mechanism = {"kind": "central-laplace", "radius": 6.0, "epsilon": 0.5}
+    base = scenario(rounds=4, trust="central", mechanism=mechanism)
+    privacy = run(base, out=tmp_path / "run").summary["privacy"]
+    assert privacy["epsilon_local"] is None and privacy["bound"] == "basic-composition"
+    assert privacy["epsilon"] == pytest.approx(2.0)
+    assert "trusted" in privacy["assumption"]
+
+
+@pytest.mark.parametrize(
+    "trust,mechanism",
+    [
+        ("shuffle", {**LINF, "epsilon_local": None, "target": {"epsilon": 3.0}}),
+        ("central", {"kind": "central-laplace", "radius": 6.0, "target": {"epsilon": 3.0}}),
+        (
+            "central",
+            {"kind": "central-gaussian", "radius": 3.0, "target": {"epsilon": 3.0, "delta": 1e-6}},
+        ),
+    ],
+)
+def test_a_target_is_met_by_the_end_and_never_exceeded(trust, mechanism, tmp_path):
+    mechanism = {key: value for key, value in mechanism.items() if value is not None}
+    base = scenario(rounds=6, trust=trust, mechanism=mechanism)
+    privacy = run(base, out=tmp_path / "run").summary["privacy"]
+    assert 2.99 < privacy["epsilon"] <= 3.0 + 1e-9
+    assert privacy["delta"] <= 1e-6 * (1 + 1e-9)
