@@ -82,12 +82,14 @@ class CentralGaussian(Mechanism):
 
     def mse(self, values: Floats) -> Floats:
         """Return per client n times the error of the mean, so that sum(mse) / n^2 is that error."""
-        n = len(values)
-        return np.full(n, n * self.need_dimension() * self.sigma(max(1, n)) ** 2)
+        return np.full(len(values), self._share_of_error(max(1, len(values))))
 
     def worst_mse(self) -> float:
         """Return `mse` for `clients` clients; if they are unknown, for 1, which is the largest."""
-        return float(self.mse(np.empty((self.clients or 1, 0)))[0])
+        return self._share_of_error(self.clients or 1)
+
+    def _share_of_error(self, n: int) -> float:
+        return n * self.need_dimension() * self.sigma(n) ** 2
 
     @cached_property
     def _sigma_of_sum(self) -> float:

@@ -74,9 +74,11 @@ class CentralLaplace(Mechanism):
 
     def mse(self, values: Floats) -> Floats:
         """Return per client n times the error of the mean, so that sum(mse) / n^2 is that error."""
-        n = len(values)
-        return np.full(n, 2.0 * n * self.need_dimension() * self.scale(max(1, n)) ** 2)
+        return np.full(len(values), self._share_of_error(max(1, len(values))))
 
     def worst_mse(self) -> float:
         """Return `mse` for `clients` clients; if they are unknown, for 1, which is the largest."""
-        return float(self.mse(np.empty((self.clients or 1, 0)))[0])
+        return self._share_of_error(self.clients or 1)
+
+    def _share_of_error(self, n: int) -> float:
+        return 2.0 * n * self.need_dimension() * self.scale(n) ** 2

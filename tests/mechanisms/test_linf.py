@@ -76,6 +76,9 @@ def test_empty_blocks_cost_no_privacy(dimension, coordinates, filled):
     expected = filled * 2 * np.arcsinh(2.0 / (2 * coordinates))
     assert mechanism.event().epsilon == pytest.approx(expected, rel=1e-11)
     assert losses(mechanism.laws(inputs(mechanism.domain))).max() == pytest.approx(expected)
+    # Tight calibration spends what they leave on the others.
+    tight = make("rbin", epsilon_local=2.0, **{**shape, "calibration": "tight"})
+    assert losses(tight.laws(inputs(tight.domain))).max() == pytest.approx(2.0, rel=1e-9)
 
 
 def test_balanced_blocks_beat_padded_ones_that_are_empty():
