@@ -3,13 +3,27 @@
 import difflib
 import importlib
 import inspect
+import os
 import pkgutil
+import sys
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
+
+# Folders where classes by import path are looked for, besides Python's own. It is a variable of the
+# environment because the processes of a private Ray inherit that, but not the driver's `sys.path`.
+_SEARCH = "RAYDP_SIM_PATH"
+
+
+def search_also(*folders: Path) -> None:
+    """Look for classes by import path in these folders too, here and in a private Ray."""
+    places = [place for place in os.environ.get(_SEARCH, "").split(os.pathsep) if place]
+    places += [str(folder.resolve()) for folder in folders]
+    os.environ[_SEARCH] = os.pathsep.join(dict.fromkeys(places))
 
 
 class Piece(BaseModel):
@@ -94,6 +108,10 @@ class Registry(Generic[P]):
 
     def _imported(self, path: str) -> type[P]:
         module_name, _, class_name = path.partition(":")
+        for place in os.environ.get(_SEARCH, "").split(os.pathsep):
+            # Last, so that a file of the user's cannot hide a module of someone else.
+            if place and place not in sys.path:
+                sys.path.append(place)
         try:
             cls = getattr(importlib.import_module(module_name), class_name)
         except Exception as error:  # a user's module may fail in any way

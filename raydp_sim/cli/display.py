@@ -130,12 +130,16 @@ def plan_line(plan: Plan) -> str:
     place = f"{plan.actors} actors" if plan.actors else "one process"
     return (
         f"plan: {place}, {_size(plan.memory)}, {_duration(plan.seconds)}; "
-        f"epsilon {plan.epsilon:.4g} for a client in every release; {plan.bits:,} bits per report"
+        f"epsilon {plan.epsilon:.4g} for a client in every release; {_bits(plan.bits)} per report"
     )
 
 
 def _size(size: float) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{max(1, round(size / 2**20))} MiB"
+
+
+def _bits(bits: int) -> str:
+    return "1 bit" if bits == 1 else f"{bits:,} bits"
 
 
 def _duration(seconds: float) -> str:
@@ -187,7 +191,7 @@ def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
     facts.append(("bound", privacy["bound"]))
     facts.append(("which holds for", privacy["assumption"]))
     bits, size = sent["bits_per_report"], sent["wire_bytes"]
-    facts.append(("communication", f"{bits:,} bits per report, {size:,} bytes in all"))
+    facts.append(("communication", f"{_bits(bits)} per report, {size:,} bytes in all"))
     facts.append(
         (
             "wall time",

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from raydp_sim.cli import playing, shipped
+from raydp_sim.cli import playing
+from raydp_sim.registry import search_also
 from raydp_sim.run import reopen
 
 _EPILOG = """\b
@@ -25,7 +26,7 @@ def command(run: str, address: str | None, as_json: bool) -> None:
     """
     origin = Path(run) / playing.ORIGIN
     folder = Path(origin.read_text(encoding="utf-8").strip()).parent if origin.is_file() else Path()
-    shipped.make_importable(folder)
+    search_also(Path.cwd(), folder)
     made = reopen(run, address)
     if made.result is not None:
         click.echo(f"{run} is already complete", err=True)

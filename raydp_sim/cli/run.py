@@ -1,9 +1,12 @@
 """`raydp-sim run`: play a scenario."""
 
+from pathlib import Path
+
 import click
 
 from raydp_sim.cli import playing, shipped
 from raydp_sim.errors import InputError
+from raydp_sim.registry import search_also
 from raydp_sim.run import prepare
 from raydp_sim.scenario import load
 
@@ -48,7 +51,7 @@ def command(
     directory: scenario.yaml, metrics/, ledger/, checkpoints/, summary.json, plot.png and log.txt.
     """
     path = shipped.find(scenario)
-    shipped.make_importable(path.parent)
+    search_also(Path.cwd(), path.parent)
     made = prepare(load(path, assignments, seed), out, address)
     playing.check_writable(made.directory.path)
     try:

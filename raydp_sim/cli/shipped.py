@@ -1,6 +1,5 @@
 """The scenarios that ship, and how a name on the command line becomes a file."""
 
-import sys
 from pathlib import Path
 
 import raydp_sim
@@ -34,14 +33,3 @@ def shown(path: Path) -> Path:
     """Return a path as short as it can be given here: relative if it lies below this folder."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def make_importable(folder: Path) -> None:
-    """Let classes by import path be found in this folder and the working directory.
-
-    They come last, so that a file of the user's cannot hide a module of someone else. Ray hands the
-    driver's `sys.path` on to its workers.
-    """
-    for place in (str(Path.cwd()), str(folder.resolve())):
-        if place not in sys.path:
-            sys.path.append(place)

@@ -1,11 +1,13 @@
 """`raydp-sim validate`: check scenario files without running them."""
 
 import json
+from pathlib import Path
 
 import click
 
 from raydp_sim.cli import shipped
 from raydp_sim.errors import InputError
+from raydp_sim.registry import search_also
 from raydp_sim.scenario import load
 
 _EPILOG = """\b
@@ -24,7 +26,7 @@ def command(ctx: click.Context, scenarios: tuple[str, ...], as_json: bool) -> No
     findings = []
     for scenario in scenarios:
         path = shipped.find(scenario)
-        shipped.make_importable(path.parent)
+        search_also(Path.cwd(), path.parent)
         finding: dict[str, str | bool | None] = {"path": str(path), "valid": True, "error": None}
         try:
             load(path)

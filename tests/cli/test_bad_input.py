@@ -24,6 +24,11 @@ GOOD: dict[str, Any] = {
 BITS = {"population.data": {"kind": "bernoulli", "probability": 0.5}}
 
 
+@pytest.fixture(autouse=True)
+def forget_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAYDP_SIM_PATH", "")
+
+
 def changed(changes: dict[str, Any]) -> dict[str, Any]:
     """Return the good scenario with some fields replaced, or removed where the value is None."""
     document = yaml.safe_load(yaml.safe_dump(GOOD))
