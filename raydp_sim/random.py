@@ -150,7 +150,9 @@ class ClientStream:
 
     def normal(self, purpose: str, draws: int = 1) -> Floats:
         """Draw standard normals by inversion."""
-        return np.asarray(ndtri(self.uniform(purpose, draws) + _HALF_STEP))
+        # Half a step off 0; beside 1 that would round to 1, where the normal is infinite.
+        centred = self.uniform(purpose, draws) + _HALF_STEP
+        return np.asarray(ndtri(np.minimum(centred, 1.0 - 2.0**-53, out=centred)))
 
     def laplace(self, purpose: str, draws: int = 1) -> Floats:
         """Draw standard Laplace variables (density exp(-|x|)/2) by inversion."""

@@ -129,7 +129,7 @@ class Run:
                 self._open()
             self.watcher.phase("playing")
             conductor = Conductor(crew, finished)
-            conductor.on_finished = self._checkpointer(crew, repetition)
+            conductor.on_finished = self._checkpointer(conductor, repetition)
             yield from conductor.play(rounds)
 
     def _open(self) -> None:
@@ -137,7 +137,7 @@ class Run:
             self.directory.create(self.scenario)
         self.watcher.started(self.directory)
 
-    def _checkpointer(self, crew: Crew, repetition: int) -> Callable[[int], None]:
+    def _checkpointer(self, conductor: Conductor, repetition: int) -> Callable[[int], None]:
         rounds, pause = self.scenario.task.rounds, self.scenario.placement.checkpoint_seconds
         last = time.monotonic()
 
@@ -145,9 +145,7 @@ class Run:
             nonlocal last
             if time.monotonic() - last < pause and finished < rounds:
                 return
-            crew.ask(crew.metrics, "flush")
-            saved = crew.ask(crew.aggregator, "checkpoint")
-            self.directory.save(Checkpoint(repetition, finished, saved))
+            self.directory.save(Checkpoint(repetition, finished, conductor.checkpoint()))
             last = time.monotonic()
 
         return checkpoint

@@ -24,7 +24,8 @@ class Checkpoint:
     Attributes:
         repetition: the one under way.
         finished: its releases that are done.
-        saved: the task's state and last release, by name; None before the first release.
+        saved: the task's state, its last release and what clients remember, by name; None before
+            the first release.
     """
 
     repetition: int = 0
@@ -107,7 +108,7 @@ class RunDir:
         if not found:
             return Checkpoint()
         repetition, finished = (int(part) for part in found[-1].stem.split("-"))
-        saved: dict[str, Arrays] = {"state": {}, "public": {}}
+        saved: dict[str, Arrays] = {"state": {}, "public": {}, "clients": {}}
         with np.load(found[-1]) as arrays:
             for path in arrays.files:
                 group, name = path.split("/", 1)

@@ -1,6 +1,7 @@
 """The scenario file: its sections, how it is loaded, and errors that name the field."""
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -251,6 +252,12 @@ def _check_combination(scenario: Scenario) -> None:
     if scenario.trust == "shuffle" and scenario.shuffle.min_batch > clients:
         remedy = f"there are only {clients} clients, so nothing would ever be released; lower it"
         raise bad_field("shuffle.min_batch", scenario.shuffle.min_batch, remedy)
+    if math.isinf(mechanism.event().epsilon):
+        remedy = (
+            "a message would be flipped less often than 53-bit draws can express, so no guarantee "
+            "holds; lower it below 30 per message"
+        )
+        raise bad_field("mechanism.epsilon_local", scenario.mechanism.epsilon_local, remedy)
     spent = mechanism.event().delta * scenario.task.rounds
     if spent > scenario.privacy.delta:
         remedy = (

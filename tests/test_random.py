@@ -135,12 +135,7 @@ def test_integers_are_uniform(high):
     "kind",
     [
         "laplace",
-        pytest.param(
-            "normal",
-            marks=pytest.mark.xfail(
-                reason="the last of the 2^53 uniforms is rounded to 1, whose normal is infinite"
-            ),
-        ),
+        "normal",
     ],
 )
 def test_the_ends_of_the_unit_interval_are_finite(kind, monkeypatch):

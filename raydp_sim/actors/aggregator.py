@@ -10,7 +10,7 @@ from raydp_sim.mechanisms.base import Counts
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
 from raydp_sim.shuffle import Gathered
-from raydp_sim.tasks.base import Arrays
+from raydp_sim.tasks.base import Arrays, Ask
 
 
 class AggregatorActor:
@@ -28,10 +28,11 @@ class AggregatorActor:
         """Start a repetition, from a checkpoint if there is one."""
         self.repetition = repetition
         fresh = {"state": self.scenario.task.init(self.mechanism), "public": {}}
-        self.task_state, self.public = (fresh if saved is None else saved).values()
+        start = fresh if saved is None else saved
+        self.task_state, self.public = start["state"], start["public"]
         self.counts: Counts = self.mechanism.zero()
 
-    def ask(self) -> Arrays:
+    def ask(self) -> Ask:
         """Return what the clients are told next."""
         return self.scenario.task.ask(self.task_state)
 

@@ -11,7 +11,7 @@ from raydp_sim.mechanisms.base import Counts
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
 from raydp_sim.shuffle import draw_buckets
-from raydp_sim.tasks.base import Arrays
+from raydp_sim.tasks.base import Arrays, Ask
 
 _BLOCK_BYTES = 1 << 22
 _COPY_BYTES = 1 << 26  # of the data that one block of clients may hold
@@ -39,10 +39,14 @@ class ClientActor:
         self.mechanism = self.scenario.bound_mechanism
         self.source, self.epoch = source, epoch
         self.ids: Ids = np.arange(first, last, dtype=np.uint32)
-        self.state: Arrays = {}
 
-    def load(self, repetition: int) -> Counts:
-        """Make the clients' data for one repetition and return the truth about all of them."""
+    def load(self, repetition: int, remembered: Arrays | None) -> Counts:
+        """Make the clients' data for one repetition and return the truth about all of them.
+
+        Args:
+            repetition: which one.
+            remembered: columns of a checkpoint, one row per client of the whole population.
+        """
         scenario, mechanism = self.scenario, self.mechanism
         self.stream = scenario.stream(repetition)
         width = mechanism.domain.dimension
@@ -53,16 +57,19 @@ class ClientActor:
             values = scenario.population.data.values(ids, self.stream.at("data"))
             admitted = mechanism.domain.admit(values, ids, mechanism.on_out_of_range)
             self.data[start : start + rows] = admitted
+        self.state = scenario.task.client_init(len(self.ids))
+        if remembered is not None:
+            self.state = {name: np.array(remembered[name][self.ids]) for name in self.state}
         self.whole = scenario.task.truth(mechanism, self.data)
         return self.whole
 
     def report(
-        self, release: int, time: float, broadcast: Arrays, cohort: Ids | None, shufflers: int
+        self, release: int, time: float, ask: Ask, cohort: Ids | None, shufflers: int
     ) -> tuple[Any, ...]:
         """Answer an ask: a receipt for the analyst, then one batch per shuffler."""
         rows = self._reporting(release, time, cohort)
         ids = self.ids[rows]
-        payload, clipped = self._messages(release, broadcast, rows, ids)
+        payload, clipped = self._messages(release, ask, rows, ids)
         messages = self.mechanism.messages_per_report
         if self.scenario.trust == "shuffle":
             bucket = draw_buckets(self.stream.at("bucket", release), ids, messages).reshape(-1)
@@ -87,6 +94,10 @@ class ClientActor:
             )
         return (Receipt(len(ids), clipped, self._truth(rows)), *batches)
 
+    def remembered(self) -> Arrays:
+        """Return what these clients remember, for a checkpoint."""
+        return self.state
+
     def _reporting(self, release: int, time: float, cohort: Ids | None) -> Any:
         """Return which of this actor's rows take part: a slice if all do, else their numbers."""
         scenario = self.scenario
@@ -102,13 +113,11 @@ class ClientActor:
         joined = there & own
         return slice(None) if joined.all() else np.flatnonzero(joined)
 
-    def _messages(
-        self, release: int, broadcast: Arrays, rows: Any, ids: Ids
-    ) -> tuple[NDArray[Any], int]:
+    def _messages(self, release: int, ask: Ask, rows: Any, ids: Ids) -> tuple[NDArray[Any], int]:
         """Randomize block by block, so that a large population needs no second copy of its data.
 
-        A block's reports, not its data, should fit the cache: a mechanism that samples a few of many
-        coordinates draws little per client and is slow on few clients.
+        A block's reports, not its data, should fit the cache: a mechanism that samples a few of
+        many coordinates draws little per client and is slow on few clients.
         """
         width, report_bytes = self.data.shape[1], -(-self.mechanism.bits // 8)
         size = max(256, min(_COPY_BYTES // (8 * width), _BLOCK_BYTES // max(8, report_bytes)))
@@ -116,9 +125,12 @@ class ClientActor:
         parts, clipped = [], 0
         for start in range(0, max(1, len(ids)), size):
             block = slice(start, start + size)
-            data = self.data[block] if isinstance(rows, slice) else self.data[rows[block]]
+            mine = block if isinstance(rows, slice) else rows[block]
             own = stream.take(block)
-            values, self.state = self.scenario.task.client(broadcast, data, self.state, own)
+            before = {name: column[mine] for name, column in self.state.items()}
+            values, after = self.scenario.task.client(ask, self.data[mine], before, own)
+            for name, column in self.state.items():
+                column[mine] = after[name]
             sent = self.mechanism.messages(values, own)
             parts.append(sent.payload)
             clipped += sent.clipped

@@ -14,6 +14,7 @@ from raydp_sim.actors.client import Receipt
 from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.metrics import Tally
 from raydp_sim.errors import RunError
+from raydp_sim.tasks.base import Arrays, Ask
 
 _CHUNKS_IN_FLIGHT = 4
 _DEPTH = 3  # releases under way at once when an ask does not depend on the one before
@@ -26,7 +27,7 @@ class _Dispatch:
 
     release: int
     time: float
-    broadcast: Any = None
+    ask: Any = field(default_factory=Ask)
     cohort: Any = None
     receipts: dict[int, Receipt] = field(default_factory=dict)
     acknowledged: dict[int, int] = field(default_factory=dict)
@@ -51,10 +52,11 @@ class Conductor:
         shuffled = scenario.trust == "shuffle"
         self.policy = engine.Policy(
             min_batch=scenario.shuffle.min_batch if shuffled else 1,
-            depth=1 if scenario.task.adaptive else _DEPTH,
+            depth=1 if scenario.task.adaptive or crew.remembers else _DEPTH,
         )
         self.state = engine.resumed(self.policy, finished)
         self.open: dict[int, _Dispatch] = {}
+        self.since_checkpoint: list[_Dispatch] = []  # what a respawned client has to hear again
         self.waiting: dict[Ref, Callable[[Ref], None]] = {}
         self.rows: deque[Row] = deque()
         self.on_finished: Callable[[int], None] = lambda finished: None
@@ -110,9 +112,9 @@ class Conductor:
 
     def _ask(self, ask: engine.Ask) -> None:
         crew, scenario = self.crew, self.crew.scenario
-        dispatch = self.open[ask.release] = _Dispatch(ask.release, ask.time, broadcast={})
+        dispatch = self.open[ask.release] = _Dispatch(ask.release, ask.time)
         if scenario.task.adaptive:
-            (dispatch.broadcast,) = self.backend.call(crew.aggregator, "ask")
+            (dispatch.ask,) = self.backend.call(crew.aggregator, "ask")
         if scenario.participation.decided_by == "shuffler":
             arguments = (ask.release, ask.time)
             (dispatch.cohort,) = self.backend.call(crew.collectors[0], "choose", *arguments)
@@ -120,15 +122,15 @@ class Conductor:
             self._dispatch(dispatch, source)
 
     def _dispatch(self, dispatch: _Dispatch, source: int) -> None:
-        crew = self.crew
-        shufflers = len(crew.collectors)
-        arguments = (dispatch.release, dispatch.time, dispatch.broadcast, dispatch.cohort)
-        receipt, *batches = self.backend.call(
-            crew.clients[source], "report", *arguments, shufflers, returns=1 + shufflers
-        )
+        receipt, *batches = self._report(dispatch, source)
         dispatch.acknowledged[source] = 0
-        epoch = crew.epochs[source]
+        epoch = self.crew.epochs[source]
         self.waiting[receipt] = partial(self._reported, dispatch, source, epoch, batches)
+
+    def _report(self, dispatch: _Dispatch, source: int) -> tuple[Ref, ...]:
+        client, shufflers = self.crew.clients[source], len(self.crew.collectors)
+        arguments = (dispatch.release, dispatch.time, dispatch.ask, dispatch.cohort, shufflers)
+        return self.backend.call(client, "report", *arguments, returns=1 + shufflers)
 
     def _reported(
         self, dispatch: _Dispatch, source: int, epoch: int, batches: list[Ref], ref: Ref
@@ -164,11 +166,17 @@ class Conductor:
             self._happened(engine.Collected(dispatch.release))
 
     def _replace(self, source: int) -> None:
-        """Respawn a client actor and ask it again for every release it still owes."""
+        """Respawn a client actor and ask it again for every release it still owes.
+
+        Where clients remember, the new actor starts from the last checkpoint and first hears the
+        asks since then again; its answers to those have been counted and are dropped.
+        """
         self.crew.respawn(source)
-        for dispatch in self.open.values():
-            if dispatch.acknowledged.get(source, 0) < len(self.crew.collectors):
+        for dispatch in (*self.since_checkpoint, *self.open.values()):
+            if dispatch.acknowledged[source] < len(self.crew.collectors):
                 self._dispatch(dispatch, source)
+            elif self.crew.remembers:
+                self._report(dispatch, source)
 
     # Close, charge, release: in this order, whatever happens.
 
@@ -245,12 +253,37 @@ class Conductor:
 
     def _finish(self, dispatch: _Dispatch) -> None:
         del self.open[dispatch.release]
+        if self.crew.remembers:
+            self.since_checkpoint.append(dispatch)
         finished = engine.Finished(dispatch.release)
         settled = engine.settle(self.state, dispatch.release)
         if not settled.ahead:
             # Before the next release touches the aggregator's state.
             self.on_finished(settled.floor)
         self._happened(finished)
+
+    def checkpoint(self) -> dict[str, Arrays]:
+        """Return all that a resumed run starts from; rows up to here are on disk then."""
+        crew = self.crew
+        crew.ask(crew.metrics, "flush")
+        saved: dict[str, Arrays] = crew.ask(crew.aggregator, "checkpoint")
+        if crew.remembers:
+            parts = [self._remembered(source) for source in range(len(crew.clients))]
+            saved["clients"] = crew.remembered = {
+                name: np.concatenate([part[name] for part in parts]) for name in parts[0]
+            }
+            self.since_checkpoint.clear()
+        return saved
+
+    def _remembered(self, source: int) -> Arrays:
+        while True:
+            (ref,) = self.backend.call(self.crew.clients[source], "remembered")
+            try:
+                columns: Arrays = self.backend.get(ref)
+            except Lost:
+                self._replace(source)
+            else:
+                return columns
 
     def _tally(self, dispatch: _Dispatch) -> Tally:
         receipts = [dispatch.receipts[source] for source in sorted(dispatch.receipts)]

@@ -62,6 +62,8 @@ class Crew:
         self.epochs = [0] * len(self.ranges)
         self.deaths = [0] * len(self.ranges)
         self.repetition = 0
+        self.remembers = bool(scenario.task.client_init(1))
+        self.remembered: Arrays | None = None  # what clients remembered at the last checkpoint
         self.progress = progress
         self.clients = [self._client(source) for source in range(len(self.ranges))]
         self.collectors: list[Actor]
@@ -85,7 +87,8 @@ class Crew:
             InputError: when a client's data do not fit the mechanism.
         """
         self.repetition = repetition
-        loads = [self.backend.call(client, "load", repetition)[0] for client in self.clients]
+        self.remembered = saved["clients"] if saved is not None and self.remembers else None
+        loads = [self._load(source) for source in range(len(self.clients))]
         truths: dict[int, Counts] = {}
         waiting = {ref: source for source, ref in enumerate(loads)}
         while waiting:
@@ -117,7 +120,7 @@ class Crew:
         self.backend.kill(self.clients[source])
         self.epochs[source] += 1
         self.clients[source] = self._client(source)
-        self.backend.call(self.clients[source], "load", self.repetition)
+        self._load(source)
         self.announce(source, self.epochs[source])
 
     def announce(self, source: int, epoch: int) -> None:
@@ -139,6 +142,10 @@ class Crew:
         """End every actor."""
         for actor in self.actors():
             self.backend.kill(actor)
+
+    def _load(self, source: int) -> Ref:
+        arguments = (self.repetition, self.remembered)
+        return self.backend.call(self.clients[source], "load", *arguments)[0]
 
     def _client(self, source: int) -> Actor:
         place = (source, self.epochs[source], *self.ranges[source])

@@ -1,5 +1,6 @@
 """Reports of (offset, noisy bit) messages: the R^Bin family's wire form, sampler and decoder."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,9 @@ BlockStyle = Literal["pad", "balanced"]
 
 # Messages handled at a time, so that the arrays of one step stay in cache.
 _CHUNK = 1 << 16
+
+# Beyond this the step of a 53-bit uniform shows in the flip probability: no loss is claimed then.
+_MOST_LOSS = 30.0
 
 
 @dataclass(frozen=True)
@@ -220,5 +224,11 @@ def bit_reports(
 
 
 def stated_loss(reports: BitReports, epsilon: float) -> float:
-    """Return the loss to account for: the exact one, rounded up, and never above `epsilon`."""
+    """Return the loss to account for: the exact one, rounded up, and never above `epsilon`.
+
+    A message that flips less often than 53-bit draws can express is as good as not flipped at all;
+    a report with such messages has no finite loss.
+    """
+    if max(reports.losses) > _MOST_LOSS:
+        return math.inf
     return min(epsilon, reports.loss * (1.0 + 2.0 * SLACK))

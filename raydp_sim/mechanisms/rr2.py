@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import model_validator
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
-from raydp_sim.mechanisms.bit_reports import BitReports, bit_reports
+from raydp_sim.mechanisms.bit_reports import BitReports, bit_reports, stated_loss
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 
@@ -60,8 +60,9 @@ class RandomizedResponse(Mechanism):
         return np.asarray(self.wire.estimates(counts)[0])
 
     def event(self) -> LocalReport:
-        """Return the report's loss, which equals `epsilon_local`."""
-        return LocalReport(self.need_epsilon())
+        """Return the report's loss, which equals `epsilon_local` as far as 53-bit draws reach."""
+        exact = self.need_epsilon()
+        return LocalReport(max(exact, stated_loss(self.wire, exact)))
 
     def mse(self, values: Floats) -> Floats:
         """Return the variance of a decoded bit, the same for both inputs."""

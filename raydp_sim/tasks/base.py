@@ -1,5 +1,6 @@
 """The one protocol of all tasks: a pure state machine around a mechanism."""
 
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -15,11 +16,18 @@ Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
 
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """What the clients are told: the model or query that they answer."""
+
+    broadcast: Arrays = field(default_factory=dict)
+
+
 class Task(Piece):
     """What clients compute, and what the server makes of the randomized answers.
 
-    State and broadcast are dictionaries of arrays, so that checkpoints need to know nothing about
-    them. Nothing here sees Ray, a clock or a file.
+    State, broadcast and what clients remember are dictionaries of arrays, so that checkpoints need
+    to know nothing about them. Nothing here sees Ray, a clock or a file.
 
     Fields:
         rounds: how many releases are asked for.
@@ -33,14 +41,25 @@ class Task(Piece):
         """Return the state before the first release."""
         raise NotImplementedError
 
-    def ask(self, state: Arrays) -> Arrays:
+    def ask(self, state: Arrays) -> Ask:
         """Return what the clients are told; called only for adaptive tasks."""
+        return Ask()
+
+    def client_init(self, clients: int) -> Arrays:
+        """Return what clients remember before their first ask: columns, one row per client.
+
+        Tasks whose clients remember nothing return no columns.
+        """
         return {}
 
     def client(
-        self, broadcast: Arrays, data: Floats, client_state: Arrays, stream: ClientStream
+        self, ask: Ask, data: Floats, client_state: Arrays, stream: ClientStream
     ) -> tuple[Floats, Arrays]:
-        """Compute each client's value inside the mechanism's domain, one row per client."""
+        """Compute each client's value inside the mechanism's domain, one row per client.
+
+        Returns:
+            The values, and the rows of what these clients remember from now on.
+        """
         raise NotImplementedError
 
     def fold(self, mechanism: Mechanism, counts: Counts, batch: Reports | Shuffled) -> Counts:

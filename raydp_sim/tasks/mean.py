@@ -7,7 +7,7 @@ import numpy as np
 
 from raydp_sim.mechanisms.base import Counts, Mechanism
 from raydp_sim.random import ClientStream, Stream
-from raydp_sim.tasks.base import Arrays, Floats, Task
+from raydp_sim.tasks.base import Arrays, Ask, Floats, Task
 
 _FRACTION_BITS = 36
 _BLOCK_VALUES = 1 << 16
@@ -36,7 +36,7 @@ class Mean(Task):
         return {"releases": np.zeros((), np.int64), "total": np.zeros(mechanism.domain.dimension)}
 
     def client(
-        self, broadcast: Arrays, data: Floats, client_state: Arrays, stream: ClientStream
+        self, ask: Ask, data: Floats, client_state: Arrays, stream: ClientStream
     ) -> tuple[Floats, Arrays]:
         """Report the vector the client holds."""
         return data, client_state

@@ -23,6 +23,7 @@ from raydp_sim.errors import RunError
 from raydp_sim.metrics import streams
 from raydp_sim.privacy import store
 from raydp_sim.run import reopen, run
+from raydp_sim.tasks.base import Ask
 from tests.actors.scrambled import Scrambled
 from tests.conftest import assert_identical, scenario, with_placement
 
@@ -266,8 +267,8 @@ def test_a_respawned_client_sends_the_same_messages_again():
     batches = []
     for epoch in (0, 1):
         actor = ClientActor(base.document(), 0, epoch, 0, 200)
-        actor.load(0)
-        batches.append(actor.report(3, 3.0, {}, None, 1)[1])
+        actor.load(0, None)
+        batches.append(actor.report(3, 3.0, Ask(), None, 1)[1])
     assert np.array_equal(batches[0].payload, batches[1].payload)
     assert [batch.epoch for batch in batches] == [0, 1]
 

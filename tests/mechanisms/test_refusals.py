@@ -1,5 +1,7 @@
 """Bad parameters and bad values are refused by name."""
 
+import math
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -108,3 +110,9 @@ def test_the_default_radius_of_a_rotation_needs_the_number_of_clients():
     with pytest.raises(InputError, match="clients is missing"):
         mechanism.worst_mse()
     assert mechanism.event().epsilon == 1.0
+
+
+@pytest.mark.parametrize("kind,extra", [("2rr", {}), ("rbin", {"dimension": 3, "coordinates": 1})])
+def test_no_loss_is_claimed_where_53_bit_draws_cannot_express_the_flip(kind, extra):
+    assert make(kind, epsilon_local=29.0, **extra).event().epsilon == pytest.approx(29.0)
+    assert make(kind, epsilon_local=31.0, **extra).event().epsilon == math.inf

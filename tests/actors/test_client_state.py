@@ -1,0 +1,89 @@
+"""What clients remember survives placement, respawning and a kill."""
+
+import random
+
+import numpy as np
+import pytest
+
+from raydp_sim.actors.conductor import Conductor
+from raydp_sim.actors.crew import Crew
+from raydp_sim.run import Run, prepare, reopen, run
+from tests.actors.scrambled import Scrambled
+from tests.conftest import assert_identical, scenario, with_placement
+
+
+def remembering(rounds=9):
+    return scenario(
+        clients=90,
+        rounds=rounds,
+        task={"kind": "tests.actors.remembering:Remembering", "rounds": rounds},
+        participation={"kind": "self", "probability": 0.5},
+    )
+
+
+def test_results_do_not_depend_on_placement(tmp_path):
+    base = remembering()
+    run(base, out=tmp_path / "base")
+    for per_actor, shufflers in ((1, 2), (7, 1)):
+        out = tmp_path / str(per_actor)
+        run(with_placement(base, shufflers, clients_per_actor=per_actor), out=out)
+        assert_identical(tmp_path / "base", out)
+    with np.load(next((tmp_path / "base" / "checkpoints").glob("*.npz"))) as saved:
+        assert saved["clients/reports"].shape == (90,) and saved["clients/reports"].max() > 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_respawned_actor_remembers_what_its_clients_did(seed, tmp_path):
+    """Actors die at random moments; checkpoints are made at every third release."""
+    base = with_placement(remembering(), clients_per_actor=20)
+    expected = run(base, out=tmp_path / "expected").metrics.to_pylist()
+    backend, dice = Scrambled(seed), random.Random(seed)
+    crew = Crew(base, backend, tmp_path)
+    crew.begin(0, 0, None)
+    (tmp_path / "ledger").mkdir()
+    conductor = Conductor(crew)
+    conductor.on_finished = lambda finished: finished % 3 or conductor.checkpoint()
+    call = backend.call
+
+    def deadly(actor, method, *args, returns=1):
+        if dice.random() < 0.02 and sum(crew.deaths) < 4:
+            backend.kill(dice.choice(crew.clients))
+        return call(actor, method, *args, returns=returns)
+
+    backend.call = deadly
+    rows = list(conductor.play(9))
+    assert sum(crew.epochs) > 0 and rows == expected
+
+
+@pytest.mark.parametrize("stop", [1, 4, 8])
+def test_a_resumed_run_remembers(stop, tmp_path):
+    base = with_placement(remembering(), clients_per_actor=20, checkpoint_seconds=0)
+    run(base, out=tmp_path / "whole")
+    interrupted: Run = prepare(base, out=tmp_path / "part")
+    rows = interrupted.play()
+    for _ in range(stop):
+        next(rows)
+    rows.close()
+    for _ in reopen(tmp_path / "part").play():
+        pass
+    assert_identical(tmp_path / "whole", tmp_path / "part")
+
+
+@pytest.mark.cluster
+def test_a_killed_process_remembers_on_ray(tmp_path, ray_session):
+    from raydp_sim.actors.on_ray import OnRay
+
+    base = with_placement(remembering(), backend="ray", clients_per_actor=45)
+    expected = run(with_placement(base, backend="inline"), out=tmp_path / "expected")
+    crew = Crew(base, OnRay(), tmp_path)
+    crew.begin(0, 0, None)
+    (tmp_path / "ledger").mkdir()
+    conductor = Conductor(crew)
+    conductor.on_finished = lambda finished: finished % 4 or conductor.checkpoint()
+    rows = []
+    for row in conductor.play(9):
+        rows.append(row)
+        if row["release"] == 5:
+            crew.backend.kill(crew.clients[0])
+    assert crew.epochs == [1, 0] and rows == expected.metrics.to_pylist()
+    crew.stop()
