@@ -71,8 +71,18 @@ def _edges(trials: int, p: float, count: int, relative: float) -> Floats:
     mean, sd = trials * p, math.sqrt(trials * p * (1.0 - p))
     reach = 14.0 * sd + 60.0
     low, high = max(0, math.floor(mean - reach)), min(trials, math.ceil(mean + reach))
-    width = max(1, math.floor(relative * mean), math.ceil((high - low) / count))
-    fine = np.arange(low, high + 1, width, dtype=np.float64)
+    inner_low = max(low, math.floor(mean - 6.0 * sd))
+    inner_high = min(high, math.ceil(mean + 6.0 * sd))
+    least = math.floor(relative * mean)
+    width = max(1, least, math.ceil((inner_high - inner_low) / (0.75 * count)))
+    outer = max(1, least, math.ceil((high - low) / (0.25 * count)))
+    fine = np.concatenate(
+        [
+            np.arange(low, inner_low, outer, dtype=np.float64),
+            np.arange(inner_low, inner_high, width, dtype=np.float64),
+            np.arange(inner_high, high + 1, outer, dtype=np.float64),
+        ]
+    )
     if low == 0:
         return fine
     steps = math.ceil(math.log(mean / reach) / math.log(1.02)) + 1
@@ -90,7 +100,7 @@ def binomial_buckets(trials: int, p: float, count: int = 20000, relative: float 
     Args:
         trials: >= 0.
         p: in [0, 1].
-        count: most buckets within 14 standard deviations + 60 of the mean.
+        count: most buckets within 14 standard deviations + 60 of the mean, 3/4 of them within 6.
         relative: least bucket width there, as a fraction of the mean.
 
     Example:
