@@ -1,6 +1,12 @@
-"""What happened to the clients' data, as frozen records; what it costs is the accountant's work."""
+"""What happened to the clients' data, as frozen records; what it costs is the accountant's work.
 
+Each record says what the observer sees and who is charged. Unless said otherwise, neighbours
+replace the data of one client and the number of clients is known.
+"""
+
+import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 
 @dataclass(frozen=True)
@@ -25,4 +31,264 @@ class CentralRelease:
     delta: float = 0.0
 
 
+@dataclass(frozen=True)
+class Shuffle:
+    """The messages of n clients, one each of an epsilon0-LDP randomizer, were shuffled.
+
+    The analyst sees the multiset of messages, and who took part. Charged: the n participants. It
+    rests on the shuffler, and on the other n - 1 messages being made honestly.
+
+    Attributes:
+        epsilon0: local loss of one message, >= 0; the largest, where clients differ.
+        n: messages, >= 1.
+        randomizer: its name, for bounds that know the mechanism; None: any epsilon0-LDP one.
+        alphabet: number of symbols of that randomizer, where it matters.
+
+    Example:
+        >>> Shuffle(2.0, 1000).n
+        1000
+    """
+
+    epsilon0: float
+    n: int
+    randomizer: str | None = None
+    alphabet: int | None = None
+
+    def __post_init__(self) -> None:
+        _real(self, "epsilon0")
+        _whole(self, "n")
+        _alphabet(self)
+
+
+@dataclass(frozen=True)
+class SubsampledShuffle:
+    """Of `clients`, `sampled` were chosen uniformly without replacement; their messages shuffled.
+
+    The analyst sees the multiset of messages but not who was chosen. Charged: everyone who could
+    have been chosen. Who was chosen must stay secret, else it is a `Shuffle` of the chosen.
+
+    Attributes:
+        epsilon0: local loss of one message, >= 0.
+        clients: n >= 1, eligible.
+        sampled: k in [1, n].
+        randomizer, alphabet: as for `Shuffle`.
+
+    Example:
+        >>> SubsampledShuffle(2.0, clients=10**6, sampled=1000).rate
+        0.001
+    """
+
+    epsilon0: float
+    clients: int
+    sampled: int
+    randomizer: str | None = None
+    alphabet: int | None = None
+
+    def __post_init__(self) -> None:
+        _real(self, "epsilon0")
+        _whole(self, "clients")
+        _whole(self, "sampled", most=self.clients)
+        _alphabet(self)
+
+    @property
+    def rate(self) -> float:
+        """The sampling rate k/n."""
+        return self.sampled / self.clients
+
+
+@dataclass(frozen=True)
+class SelfSampledShuffle:
+    """Each of `clients` joined by its own secret coin; the messages of those who did were shuffled.
+
+    The analyst sees the multiset of messages and so their number. Charged: everyone eligible.
+
+    Attributes:
+        epsilon0: local loss of one message, >= 0.
+        clients: n >= 1, eligible.
+        probability: of joining, in (0, 1].
+        randomizer, alphabet: as for `Shuffle`.
+
+    Example:
+        >>> SelfSampledShuffle(1.0, clients=60_000, probability=0.1).probability
+        0.1
+    """
+
+    epsilon0: float
+    clients: int
+    probability: float
+    randomizer: str | None = None
+    alphabet: int | None = None
+
+    def __post_init__(self) -> None:
+        _real(self, "epsilon0")
+        _whole(self, "clients")
+        _rate(self, "probability")
+        _alphabet(self)
+
+
+@dataclass(frozen=True)
+class MultiMessageShuffle:
+    """Each of n clients sent one message to each of several independent shufflers.
+
+    The analyst sees one multiset per message index and cannot link them. Charged: the n
+    participants. It is the composition of one `Shuffle` per message.
+
+    Attributes:
+        losses: local loss of each of a client's messages, each >= 0.
+        n: clients, >= 1.
+
+    Example:
+        >>> len(MultiMessageShuffle((0.5, 0.25), n=100).losses)
+        2
+    """
+
+    losses: tuple[float, ...]
+    n: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "losses", tuple(self.losses))
+        if not self.losses:
+            raise ValueError("losses is (); it must hold at least one message's loss")
+        for loss in self.losses:
+            _check_real("losses", loss, 0.0, math.inf)
+        _whole(self, "n")
+
+
+@dataclass(frozen=True)
+class CldpRound:
+    """Some clients were sampled, each sampled some of its points, and the messages were shuffled.
+
+    `sampled_clients` of `clients` uniformly, then `sampled_points` of the `points` of each, one
+    epsilon0-LDP message per point. Neighbours replace one POINT of one client. The analyst sees the
+    multiset of messages, not who or what was sampled. Charged: everyone eligible.
+
+    Example:
+        >>> CldpRound(1.0, 3, 2, sampled_clients=2, sampled_points=1).rate
+        0.3333333333333333
+    """
+
+    epsilon0: float
+    clients: int
+    points: int
+    sampled_clients: int
+    sampled_points: int
+
+    def __post_init__(self) -> None:
+        _real(self, "epsilon0")
+        _whole(self, "clients")
+        _whole(self, "points")
+        _whole(self, "sampled_clients", most=self.clients)
+        _whole(self, "sampled_points", most=self.points)
+
+    @property
+    def rate(self) -> float:
+        """The probability that a given point is used."""
+        return self.sampled_clients * self.sampled_points / (self.clients * self.points)
+
+
+@dataclass(frozen=True)
+class GaussianRelease:
+    """A trusted aggregator released a function of the data with Gaussian noise.
+
+    `noise_multiplier` is the standard deviation over the l2 sensitivity, for whichever neighbours
+    that sensitivity is meant. The view is the released value. Charged: everyone whose data it used.
+
+    Example:
+        >>> GaussianRelease(1.0).noise_multiplier
+        1.0
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        _real(self, "noise_multiplier", above=0.0)
+
+
+@dataclass(frozen=True)
+class SubsampledGaussian:
+    """As `GaussianRelease`, of a Poisson sample: each record is used with probability `rate`.
+
+    Neighbours ADD OR REMOVE one record, unlike everywhere else here. Charged: everyone eligible.
+
+    Example:
+        >>> SubsampledGaussian(1.0, rate=0.01).rate
+        0.01
+    """
+
+    noise_multiplier: float
+    rate: float
+
+    def __post_init__(self) -> None:
+        _real(self, "noise_multiplier", above=0.0)
+        _rate(self, "rate")
+
+
+@dataclass(frozen=True)
+class LaplaceRelease:
+    """A trusted aggregator released a number with Laplace noise of scale sensitivity/epsilon.
+
+    The view is the released number. Charged: everyone whose data it used.
+
+    Example:
+        >>> LaplaceRelease(0.5).epsilon
+        0.5
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _real(self, "epsilon")
+
+
 Event = LocalReport | CentralRelease
+"""What mechanisms declare and the run's ledger stores."""
+
+Release = (
+    Shuffle
+    | SubsampledShuffle
+    | SelfSampledShuffle
+    | MultiMessageShuffle
+    | CldpRound
+    | GaussianRelease
+    | SubsampledGaussian
+    | LaplaceRelease
+    | LocalReport
+    | CentralRelease
+)
+"""What the accountant composes."""
+
+
+def _check_real(name: str, value: object, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
+        raise ValueError(f"{name} is {value!r}; it must be a number >= {low:g}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} is {value!r}; it must be finite")
+    return float(value)
+
+
+def _real(event: object, name: str, above: float | None = None) -> None:
+    value = _check_real(name, getattr(event, name), 0.0, math.inf)
+    if above is not None and value <= above:
+        raise ValueError(f"{name} is {value!r}; it must be > {above:g}")
+    object.__setattr__(event, name, value)
+
+
+def _whole(event: object, name: str, most: int | None = None) -> None:
+    value = getattr(event, name)
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number >= 1")
+    if most is not None and int(value) > most:
+        raise ValueError(f"{name} is {value!r}; it must be at most {most}")
+    object.__setattr__(event, name, int(value))
+
+
+def _rate(event: object, name: str) -> None:
+    value = getattr(event, name)
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) <= 1.0:
+        raise ValueError(f"{name} is {value!r}; it must lie in (0, 1]")
+    object.__setattr__(event, name, float(value))
+
+
+def _alphabet(event: object) -> None:
+    if getattr(event, "alphabet", None) is not None:
+        _whole(event, "alphabet")
