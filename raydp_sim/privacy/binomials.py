@@ -66,15 +66,24 @@ def log_binomial(trials: float | Floats, p: float, k: Floats) -> Floats:
     return np.where((k < 0) | (k > count), -np.inf, body)
 
 
-def _edges(trials: int, p: float, count: int, relative: float) -> Floats:
-    """Return ascending bucket starts from 0: fine around the mean, geometric towards 0."""
+def bucket_starts(
+    trials: int, p: float, count: int, relative: float = 0.0, growth: float = 1.02
+) -> Floats:
+    """Return ascending bucket starts from 0: fine around the mean, geometric towards 0.
+
+    Example:
+        >>> bucket_starts(3, 0.5, 100).tolist()
+        [0.0, 1.0, 2.0, 3.0]
+    """
     mean, sd = trials * p, math.sqrt(trials * p * (1.0 - p))
     reach = 14.0 * sd + 60.0
     low, high = max(0, math.floor(mean - reach)), min(trials, math.ceil(mean + reach))
-    inner_low = max(low, math.floor(mean - 6.0 * sd))
-    inner_high = min(high, math.ceil(mean + 6.0 * sd))
+    reach_inner = 6.0 * sd if high - low > count else reach
+    inner_low = max(low, math.floor(mean - reach_inner))
+    inner_high = min(high, math.ceil(mean + reach_inner))
     least = math.floor(relative * mean)
-    width = max(1, least, math.ceil((inner_high - inner_low) / (0.75 * count)))
+    share = 0.75 if high - low > count else 1.0
+    width = max(1, least, math.ceil((inner_high - inner_low) / (share * count)))
     outer = max(1, least, math.ceil((high - low) / (0.25 * count)))
     fine = np.concatenate(
         [
@@ -85,12 +94,14 @@ def _edges(trials: int, p: float, count: int, relative: float) -> Floats:
     )
     if low == 0:
         return fine
-    steps = math.ceil(math.log(mean / reach) / math.log(1.02)) + 1
-    coarse = np.floor(mean - reach * 1.02 ** np.arange(1, steps + 1))
+    steps = math.ceil(math.log(mean / reach) / math.log(growth)) + 1
+    coarse = np.floor(mean - reach * growth ** np.arange(1, steps + 1))
     return np.unique(np.concatenate([[0.0], coarse[coarse > 0], fine]))
 
 
-def binomial_buckets(trials: int, p: float, count: int = 20000, relative: float = 0.0) -> Buckets:
+def binomial_buckets(
+    trials: int, p: float, count: int = 20000, relative: float = 0.0, growth: float = 1.02
+) -> Buckets:
     """Bucket Bin(trials, p) so that an average of a non-increasing function errs upwards.
 
     Every bucket stands at its least element and no mass is dropped: the last bucket reaches to
@@ -102,6 +113,7 @@ def binomial_buckets(trials: int, p: float, count: int = 20000, relative: float 
         p: in [0, 1].
         count: most buckets within 14 standard deviations + 60 of the mean, 3/4 of them within 6.
         relative: least bucket width there, as a fraction of the mean.
+        growth: of the distance from the mean, from one bucket to the next below that.
 
     Example:
         >>> b = binomial_buckets(10, 0.5)
@@ -112,24 +124,51 @@ def binomial_buckets(trials: int, p: float, count: int = 20000, relative: float 
         return Buckets(np.zeros(1), np.zeros(1))
     if p == 1.0:
         return Buckets(np.array([float(trials)]), np.zeros(1))
-    low = _edges(trials, p, count, relative)
-    end = np.append(low[1:], float(trials + 1))  # one past each bucket
-    at = np.maximum(low, 1.0)  # Pr[Bin >= k] is the regularised incomplete beta at (k, N - k + 1)
-    below = np.where(low > 0, betaincc(at, trials - at + 1.0, p), 0.0)
-    above = np.where(low > 0, betainc(at, trials - at + 1.0, p), 1.0)
-    up_to = np.append(below[1:], 1.0)
-    past = np.append(above[1:], 0.0)
-    difference = np.where(end <= trials * p, up_to - below, above - past)
-    # The bucket lies on one side of the mode when its mass is this small.
+    low = bucket_starts(trials, p, count, relative, growth)
+    return Buckets(low, log_between(trials, p, low, np.append(low[1:], float(trials + 1))))
+
+
+def log_between(trials: int, p: float, low: Floats, end: Floats) -> Floats:
+    """Return (an upper bound on) log Pr[low <= Bin(trials, p) < end] for intervals, 0 < p < 1.
+
+    Intervals may reach beyond 0..trials. They are narrow against the mean or beyond it, so that one
+    whose probability is tiny lies on one side of the mode.
+
+    Example:
+        >>> round(float(np.exp(log_between(4, 0.5, np.array([1.0]), np.array([3.0])))[0]), 12)
+        0.625
+    """
     left = end <= trials * p
-    near = np.where(left, end - 1.0, low)
-    step = np.where(left, near - 1.0, near + 1.0)
+    difference = np.where(
+        left,
+        _below(trials, p, end) - _below(trials, p, low),
+        _from(trials, p, low) - _from(trials, p, end),
+    )
+    # Towards the mode first: the others follow at least geometrically.
+    last = np.minimum(end - 1.0, trials)
+    start = np.maximum(low, 0.0)
+    near = np.where(left, last, start)
     first = log_binomial(trials, p, near)
-    second = log_binomial(trials, p, step)
-    gap = np.minimum(second - first, -1e-300)
-    width = end - low
+    second = log_binomial(trials, p, np.where(left, near - 1.0, near + 1.0))
+    width = last - start + 1.0
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        gap = np.minimum(second - first, -1e-300)
         series = first + np.log(np.expm1(width * gap) / np.expm1(gap))
         direct = np.log(np.maximum(difference, _SMALL))
-    geometric = np.where(width == 1.0, first, np.minimum(series, first + np.log(width)))
-    return Buckets(low, np.where(difference > _SMALL, direct, geometric))
+        most = first + np.log(np.maximum(width, 0.0))
+    tiny = np.where(width <= 1.0, most, np.fmin(series, most))
+    return np.where(difference > _SMALL, direct, tiny)
+
+
+def _from(trials: int, p: float, k: Floats) -> Floats:
+    """Return Pr[Bin(trials, p) >= k], the regularised incomplete beta at (k, trials - k + 1)."""
+    at = np.clip(k, 1.0, float(trials))
+    value = betainc(at, trials - at + 1.0, p)
+    return np.where(k <= 0, 1.0, np.where(k > trials, 0.0, value))
+
+
+def _below(trials: int, p: float, k: Floats) -> Floats:
+    """Return Pr[Bin(trials, p) < k]."""
+    at = np.clip(k, 1.0, float(trials))
+    value = betaincc(at, trials - at + 1.0, p)
+    return np.where(k <= 0, 0.0, np.where(k > trials, 1.0, value))

@@ -52,7 +52,7 @@ def clone_pair(epsilon0: float, others: int, g: float, fine: bool = True) -> Til
         >>> len(clone_pair(1.0, 9, math.exp(-1.0)).coins)
         10
     """
-    counts = binomial_buckets(others, g, count=6000 if fine else 300, relative=1e-6)
+    counts = binomial_buckets(others, g, count=6000 if fine else 750, relative=1e-6)
     tilt = np.full_like(counts.low, math.tanh(0.5 * epsilon0))
     return TiltedCoins(counts.low + 1.0, tilt, counts.log_mass, epsilon0)
 

@@ -1,0 +1,146 @@
+"""The blanket pair: how far a victim's two laws are apart, and how much of the others hides them.
+
+Setting. n clients each send one message of a randomizer R and the messages are shuffled; neighbours
+replace one client's input. W is a measure with W <= R(x) for every input x, of mass g (the
+blanket), and R(x) <= p W for every x, p = e^epsilon0. W = inf_x R(x) always qualifies for an
+epsilon0-LDP randomizer, since R(x) <= p R(x') for all x'.
+
+Theorem. Let u = (1/g - 1)/(p - 1) <= 1/2. Draw M ~ Bin(n-1, g) and reveal it. Draw M + 1 balls,
+each "first" with probability u, "second" with u and "neutral" otherwise, and weigh the outcome by
+g (p N0 + N1 + V)/(M + 1) under one input of the victim, by g (N0 + p N1 + V)/(M + 1) under the
+other, where N0, N1, V count the balls. Every f-divergence between neighbouring shuffles, in both
+directions, is at most that of these two laws.
+
+Proof. (1) Every other client draws from W/g with probability g and from a rest otherwise. Reveal
+who does and all rest draws, which are the same under both inputs; M + 1 messages remain. Their
+multiset has, with respect to M + 1 independent draws y_i of W/g, the densities g mean_i f(y_i) and
+g mean_i f'(y_i), where f = P0/W and f' = P1/W lie in [1, p] and have mean 1/g. An f-divergence is E
+phi(mean f, mean f') with phi convex and homogeneous of degree 1. (2) For convex phi the expectation
+does not decrease if one (f, f') is replaced by a random pair with that mean: split f and f'
+independently between 1 and p. Now Pr[f = p] = Pr[f' = p] = u. (3) A homogeneous convex phi has
+phi_uv = -(u/v) phi_uu <= 0, so it is submodular (the hockey stick (f - c f')_+ directly, as convex
+function of f - c f'), and so is phi after adding the other, fixed, terms. Among laws on {1, p}^2
+with these marginals the expectation is then largest for the least probability of (p, p), which is 0
+as u <= 1/2. One ball at a time, (2) and (3) give the three classes. QED
+
+Generalisation. Only (1)-(3) were used, so known classes may be stated directly: `share` is the
+probability of "first" and of "second", `neutral` the common weight of the rest. If neutral
+balls have weights 1 and p, a ball of weight 1 may be split into weight p (probability 1/p) and
+weight 0 (dropped, revealed): a spread as in (2).
+
+Evaluation. Given M and t = N0 + N1, the victim is one of the t with probability w = (p+1) t /((p+1)
+t + 2 neutral V), the same under both inputs: this is the tilted coin pair (tilted.py) with t
+coins and tilt w tanh(epsilon0/2). Adding a ball is a post-processing, so M may be bucketed at its
+least element. t is bucketed at its least element too, with w split between its two ends.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from raydp_sim.privacy.binomials import (
+    Buckets,
+    Floats,
+    binomial_buckets,
+    bucket_starts,
+    log_between,
+)
+from raydp_sim.privacy.clones import clone_pair
+from raydp_sim.privacy.tilted import TiltedCoins
+
+
+@dataclass(frozen=True)
+class Blanket:
+    """What the theorem needs to know about a randomizer.
+
+    Attributes:
+        epsilon0: log p, >= 0.
+        mass: g, the probability that another client hides the victim.
+        share: probability that a hiding ball is "first" (and that it is "second"), in (0, 1/2].
+        neutral: weight of the other balls under both inputs.
+    """
+
+    epsilon0: float
+    mass: float
+    share: float
+    neutral: float = 1.0
+
+    @property
+    def variation(self) -> float:
+        """Total variation distance of the two laws of the victim's message.
+
+        Example:
+            >>> round(Blanket(1.0, 3 / (math.e + 2), 1 / 3).variation, 6)
+            0.364175
+        """
+        return self.mass * self.share * math.expm1(self.epsilon0)
+
+    def pair(self, others: int, fine: bool = True) -> TiltedCoins:
+        """Return the dominating pair of a victim among `others` clients.
+
+        Example:
+            >>> round(Blanket(1.0, 3 / (math.e + 2), 1 / 3).pair(999).epsilon(1e-6), 4)
+            0.131
+        """
+        if self.share == 0.5:
+            return clone_pair(self.epsilon0, others, self.mass, fine)
+        return _pair(self, others, fine)
+
+    def pair_given(self, hiding: Buckets, fine: bool = True) -> TiltedCoins:
+        """Return the dominating pair if the number M of hiding clients has this law.
+
+        Buckets of M stand at their least element, so a law that is stochastically smaller than the
+        true one is allowed.
+
+        Example:
+            >>> alone = Buckets(np.zeros(1), np.zeros(1))
+            >>> round(Blanket(1.0, 3 / (math.e + 2), 1 / 3).pair_given(alone).delta(0.0), 6)
+            0.364175
+        """
+        parts = [
+            self._given(float(m), float(log_mass), 120 if fine else 40)
+            for m, log_mass in zip(hiding.low, hiding.log_mass, strict=True)
+        ]
+        coins, tilt, log_mass = (np.concatenate(column) for column in zip(*parts, strict=True))
+        kept = (coins > 0) & (tilt > 0) & (log_mass > -math.inf)
+        return TiltedCoins(coins[kept], tilt[kept], log_mass[kept], self.epsilon0)
+
+    def _given(self, m: float, log_mass: float, count: int) -> tuple[Floats, Floats, Floats]:
+        """Return coins, tilt and log mass of the components for M = m hiding clients."""
+        p = math.exp(self.epsilon0)
+        # t is one more than the others' count if the victim's ball is first or second.
+        inside = self.mass * self.share * (p + 1.0)
+        low = bucket_starts(int(m), 2.0 * self.share, count, growth=1.3)
+        end = np.append(low[1:], m + 2.0)
+        if m > 0:
+            log_in = log_between(int(m), 2.0 * self.share, low - 1.0, end - 1.0)
+            log_out = log_between(int(m), 2.0 * self.share, low, end)
+        else:
+            low, end = np.array([0.0, 1.0]), np.array([1.0, 2.0])
+            log_in, log_out = np.array([-np.inf, 0.0]), np.array([0.0, -np.inf])
+        log_in = log_in + math.log(inside)
+        log_out = log_out + math.log1p(-inside)
+        log_all = np.logaddexp(log_in, log_out)
+
+        def within(t: Floats) -> Floats:
+            return (p + 1.0) * t / ((p + 1.0) * t + 2.0 * self.neutral * (m + 1.0 - t))
+
+        w0, w1 = within(low), within(end - 1.0)
+        mean = np.exp(log_in - log_all)  # of w over the bucket, exactly
+        h = math.tanh(0.5 * self.epsilon0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            to_high = np.where(w1 > w0, np.clip((mean - w0) / (w1 - w0) + 1e-9, 0.0, 1.0), 1.0)
+            logs = [np.log1p(-to_high), np.log(to_high)]
+        return (
+            np.concatenate([low, low]),
+            h * np.concatenate([w0, w1]),
+            log_mass + np.concatenate([log_all + part for part in logs]),
+        )
+
+
+@lru_cache(maxsize=32)
+def _pair(blanket: Blanket, others: int, fine: bool) -> TiltedCoins:
+    hiding = binomial_buckets(others, blanket.mass, count=60 if fine else 24, growth=1.3)
+    return blanket.pair_given(hiding, fine)
