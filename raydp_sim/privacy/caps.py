@@ -29,7 +29,8 @@ def _cldp(event: ev.CldpRound) -> tuple[float, ...]:
 _PURE: dict[type, Callable[[Any], tuple[float, ...]]] = {
     ev.Shuffle: lambda e: (e.epsilon0,),
     ev.SubsampledShuffle: lambda e: (subsample(e.epsilon0, 0.0, e.rate)[0],),
-    ev.SelfSampledShuffle: lambda e: (subsample(e.epsilon0, 0.0, e.probability)[0],),
+    # The count is visible: when all have joined, no coin hides anybody.
+    ev.SelfSampledShuffle: lambda e: (e.epsilon0,),
     ev.MultiMessageShuffle: lambda e: e.losses,
     ev.CldpRound: _cldp,
     ev.GaussianRelease: lambda e: (math.inf,),
@@ -41,7 +42,9 @@ _PURE: dict[type, Callable[[Any], tuple[float, ...]]] = {
 
 
 def pure_epsilon(event: ev.Release) -> float:
-    """Return the pure epsilon of one event: shuffling undone, sampling kept; inf if there is none.
+    """Return the pure epsilon of one event: without its shuffling, with its secret sampling.
+
+    It is inf if there is none.
 
     Example:
         >>> round(pure_epsilon(ev.SubsampledShuffle(2.0, 10**6, 1000)), 9)
