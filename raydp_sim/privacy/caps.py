@@ -84,8 +84,9 @@ def capped(bound: RdpBound, event: ev.Release, alpha: float) -> float:
 def _until_lost(bound: RdpBound, event: ev.Release, orders: Array, caps: Array) -> Array:
     """Return the bound's divergences up to a stretch of orders where it gains under a tenth."""
     found = caps.copy()
+    orders = orders[orders <= bound.worth_up_to(event)]
     for start in range(0, len(orders), 8):
-        part = slice(start, start + 8)
+        part = slice(start, min(start + 8, len(orders)))
         found[part] = bound.rdp_vector(event, orders[part])
         if np.all(found[part] > 0.9 * caps[part]):
             break

@@ -183,9 +183,9 @@ def _rising(values: Array) -> bool:
 
 
 def _refine(epsilons: Callable[[Array], Array], left: int, right: int, best: Best) -> Best:
-    """Search between two whole orders, four at a time, keeping the best one inside."""
+    """Search between two whole orders, eight at a time, keeping the best one inside."""
     while right - left > 2:
-        inside = np.unique(np.linspace(left, right, 6)[1:-1].round())
+        inside = np.unique(np.linspace(left, right, 10)[1:-1].round())
         inside = inside[(inside > left) & (inside < right) & (inside != best.alpha)]
         points = np.append(inside, best.alpha)
         values = np.append(epsilons(inside), best.epsilon)

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
+
 from raydp_sim.privacy import events as ev
 from raydp_sim.privacy.bounds.base import RdpBound, Result, RunBound
 from raydp_sim.privacy.composition import Kind, compose, compose_unequal, subsample
@@ -27,8 +29,11 @@ class RdpRun(RunBound):
     note: ClassVar[str] = ""
 
     def curve(self, event: Any, orders: Array) -> Array:
-        """Return one event's divergences, raw."""
-        return self.bound.rdp_vector(event, orders)
+        """Return one event's divergences, raw; inf where the bound is silent or too slow."""
+        swift = orders <= self.bound.worth_up_to(event)
+        values = np.full(len(orders), math.inf)
+        values[swift] = self.bound.rdp_vector(event, orders[swift])
+        return values
 
     def compute(self, events: list[tuple[Any, int]], delta: float) -> Result:
         """Return the least epsilon over whole orders."""

@@ -87,3 +87,29 @@ def _right_tail(weights: Array, y: Array, alpha: float, step: int, nothing_left:
     # The window ends right of the peak by construction, so it falls from one count to the next.
     fall = (last - before) / step
     return last + fall - math.log(-math.expm1(fall))
+
+
+def log_clone_excess(messages: int, epsilon0: float, orders: Array) -> Array:
+    """Return log(E_Q[(P/Q)^alpha] - 1) per order for the clone pair of m = C + 1 messages, upwards.
+
+    x ~ Bin(m, 1/2), u = tanh(epsilon0/2) (2x - m)/m, P = R (1 + u), Q = R (1 - u); y = P/Q - 1 has
+    mean 0 under Q.
+
+    Example:
+        >>> round(float(np.exp(log_clone_excess(1, 1.0, np.array([2.0]))[0])), 9)
+        1.08616127
+    """
+    most = float(orders[-1]) * epsilon0
+    # Beyond, with probability 2 e^-(most + 60) by Hoeffding, the ratio's power is at most e^most.
+    reach = math.ceil(math.sqrt(0.5 * messages * (most + 60.0)))
+    low = max(0, math.floor(0.5 * messages) - reach)
+    high = min(messages, math.ceil(0.5 * messages) + reach)
+    # As above; tilted towards one end the law narrows, so there every count is taken.
+    step = max(1, math.floor(math.sqrt(messages) / 16.0)) if high <= 0.95 * messages else 1
+    counts = np.arange(low, high + 1, step, dtype=np.float64)
+    u = math.tanh(0.5 * epsilon0) * (2.0 * counts - messages) / messages
+    weights = log_binomial_pmf(counts, float(messages), 0.5) + np.log1p(-u) + math.log(step)
+    found = log_mean_excesses(weights, 2.0 * u / (1.0 - u), orders)
+    if low > 0:
+        found = np.logaddexp(found, math.log(2.0) - 60.0)
+    return found

@@ -61,7 +61,7 @@ def central(n: int, p: float, buckets: int | None) -> Buckets:
 
     Example:
         >>> pieces = central(10**6, 0.5, 64)
-        >>> bool(len(pieces.low) < 110)
+        >>> bool(len(pieces.low) < 120)
         True
         >>> round(float(np.exp(pieces.log_mass).sum()), 9)
         1.0
@@ -73,7 +73,7 @@ def central(n: int, p: float, buckets: int | None) -> Buckets:
     else:
         spread = math.sqrt(2.0 * n * p * (1.0 - p))
         inner = n * p + spread * ndtri(np.arange(1, buckets) / buckets)
-        wings = max(4, buckets // 6)
+        wings = max(4, buckets // 3)
         outer = (
             np.linspace(low, inner[0], wings, endpoint=False),
             np.linspace(inner[-1], high, wings, endpoint=False)[1:],

@@ -99,6 +99,10 @@ class RdpBound(_Bound):
         """Say whether the running best of this event should evaluate the bound."""
         return self.streams
 
+    def worth_up_to(self, event: Any) -> float:
+        """Return the largest order at which a search should evaluate the bound; it holds beyond."""
+        return math.inf
+
     def one(self, event: Any, alpha: float) -> float:
         """Return the divergence at one order."""
         raise NotImplementedError

@@ -1,27 +1,45 @@
 """The divergence of the pair that dominates every shuffle."""
 
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
 from raydp_sim.privacy.bounds.base import RdpBound
 from raydp_sim.privacy.events import Shuffle
+from raydp_sim.privacy.numerics import Array
+from raydp_sim.privacy.others import average_rdp
+from raydp_sim.privacy.special import log_clone_excess
 
 
+@dataclass(frozen=True)
 class Clones(RdpBound):
     """Return D_alpha of the pair of Feldman, McMillan and Talwar's reduction, for real alpha > 1.
 
     Feldman et al. 2021, "Hiding among the clones": each other client is a clone of one of the two
-    inputs with probability e^-epsilon0, which dominates every epsilon0-LDP randomizer.
+    inputs with probability 1/E, which dominates every epsilon0-LDP randomizer. A further clone is
+    post-processing, so buckets of clones are charged at their fewest: errs upwards by about 1e-5.
+
+    Attributes:
+        buckets: about how many around the mean, where there are more than 1000 values.
 
     Example:
-        >>> round(Clones().rdp(Shuffle(1.0, 100), 5), 6)
-        0.058494
+        >>> round(Clones().rdp(Shuffle(1.0, 100), 5), 10)
+        0.0584936927
     """
 
-    name = "clones"
+    name: ClassVar[str] = "clones"
     events = (Shuffle,)
     source = "Feldman et al. 2021, Theorem 3.1 and its dominating pair"
     real_orders = True
+    streams = True
+    buckets: int = 192
 
-    def one(self, event: Shuffle, alpha: float) -> float:
-        """Return the bound at one order."""
-        from raydp_sim.privacy.clones import clones_rdp
+    def worth_up_to(self, event: Shuffle) -> float:
+        """Return the order beyond which every count matters, and `numeric` is less anyway."""
+        if event.epsilon0 == 0.0 or event.n < 1000:
+            return math.inf
+        return max(64.0, 0.25 * event.n * math.exp(-event.epsilon0) / event.epsilon0)
 
-        return clones_rdp(alpha, event.epsilon0, event.n) if event.epsilon0 else 0.0
+    def many(self, event: Shuffle, orders: Array, strict: bool = False) -> Array:
+        """Return the bound at ascending orders."""
+        return average_rdp(event.epsilon0, event.n, orders, log_clone_excess, self.buckets)

@@ -5,26 +5,27 @@ import math
 import numpy as np
 
 from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bounds.clones import Clones
 from raydp_sim.privacy.bounds.numeric import Numeric
 from raydp_sim.privacy.events import Shuffle, SubsampledShuffle
 from raydp_sim.privacy.numerics import Array
 
 
 class Convex(RdpBound):
-    """Bound D_alpha by log(1 + gamma (e^((alpha-1) r) - 1))/(alpha - 1), r `numeric` at k messages.
+    """Bound D_alpha by log(1 + gamma (e^((alpha-1) r) - 1))/(alpha - 1), r of k messages.
 
     e^((alpha-1) D_alpha) is jointly convex, and given the sample the round is a shuffle of k
-    messages that holds the replaced client with probability gamma. Real alpha > 1. At k = n it is
-    `numeric`, where `upper` still has its factor 4.
+    messages that holds the replaced client with probability gamma. r is the lesser of `numeric` and
+    `clones`. Real alpha > 1. At k = n it is r itself, where `upper` still has its factor 4.
 
     Example:
         >>> round(Convex().rdp(SubsampledShuffle(1.0, 100, 100), 5), 10)
-        0.0689504294
+        0.0584936927
     """
 
     name = "convex"
     events = (SubsampledShuffle,)
-    source = "joint convexity, on 000 Theorem 5.3.4"
+    source = "joint convexity, on 000 Theorem 5.3.4 and Feldman et al. 2021"
     real_orders = True
 
     def worth(self, event: SubsampledShuffle) -> bool:
@@ -33,7 +34,11 @@ class Convex(RdpBound):
 
     def many(self, event: SubsampledShuffle, orders: Array, strict: bool = False) -> Array:
         """Return the bound at ascending orders."""
-        inner = Numeric().many(Shuffle(event.epsilon0, event.sampled), orders) * (orders - 1.0)
+        shuffle, clones = Shuffle(event.epsilon0, event.sampled), Clones()
+        inner = Numeric().many(shuffle, orders)
+        swift = orders <= clones.worth_up_to(shuffle)
+        inner[swift] = np.minimum(inner[swift], clones.many(shuffle, orders[swift]))
+        inner *= orders - 1.0
         small = np.log1p(event.rate * np.expm1(np.minimum(inner, 30.0)))
         large = inner + math.log(event.rate)
         if event.rate < 1.0:

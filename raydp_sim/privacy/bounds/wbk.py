@@ -33,13 +33,7 @@ class Wbk(RdpBound):
 
     def one(self, event: SubsampledShuffle, alpha: float) -> float:
         """Return the bound at one order."""
-        order = int(alpha)
-        powers = log_moments(event.epsilon0, event.sampled, order)
-        j = np.arange(2, order + 1)
-        log_pure = log_expm1(event.epsilon0)
-        factors = powers + np.minimum(math.log(2.0), j * log_pure if event.epsilon0 else -math.inf)
-        at2 = min(math.log(4.0) + log_expm1(float(powers[0])), float(factors[0]))
-        return _assemble(event, order, np.append(at2, factors[1:]))
+        return theorem9(event, log_moments(event.epsilon0, event.sampled, int(alpha)))
 
 
 class WbkNaive(RdpBound):
@@ -59,6 +53,17 @@ class WbkNaive(RdpBound):
         order = int(alpha)
         powers = log_moments(event.epsilon0, event.sampled, order)
         return _assemble(event, order, powers + math.log(2.0))
+
+
+def theorem9(event: SubsampledShuffle, powers: Array) -> float:
+    """Return the theorem's bound from (j - 1) r(j), j = 2, ..., alpha, of the shuffle of k."""
+    order = len(powers) + 1
+    if event.epsilon0 == 0.0:
+        return 0.0
+    j = np.arange(2, order + 1)
+    factors = powers + np.minimum(math.log(2.0), j * log_expm1(event.epsilon0))
+    at2 = min(math.log(4.0) + log_expm1(float(powers[0])), float(factors[0]))
+    return _assemble(event, order, np.append(at2, factors[1:]))
 
 
 def _assemble(event: SubsampledShuffle, order: int, factors: Array) -> float:
