@@ -170,6 +170,14 @@ def test_learning_budgets_by_composition(epsilon0, k, times, amplify, values):
             assert found == pytest.approx(value, rel=4e-4)
 
 
+def test_the_dominating_pair_halves_the_headline():
+    """Not in the sources: amplification by sampling on top of the clones, still proved."""
+    event, times = SubsampledShuffle(2.0, 10**6, 1000), 10**5
+    assert run("rdp-wbk-clones", event, times) == pytest.approx(0.5336, rel=2e-4)
+    assert run("rdp-clones", Shuffle(2.0, 10**6), times) == pytest.approx(8.2657, rel=2e-4)
+    assert run("rdp-best", event, times) <= run("rdp-wbk-clones", event, times)
+
+
 def test_the_converted_lower_curve_depends_on_the_orders_tried():
     event = Shuffle(0.5, 10**7)
     assert by_rdp("lower", event, 1) == pytest.approx(6.10581e-4, rel=1e-5)
@@ -196,7 +204,7 @@ def test_unequal_rounds_cost_between_their_extremes(epsilon0, n, first, second):
         assert mixed <= bound.epsilon([(large, total)], 1e-6).epsilon * (1 + 1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.floats(0.05, 3.0), st.integers(2, 400), st.integers(1, 500), st.data())
 def test_more_rounds_cost_more_and_larger_deltas_less(epsilon0, n, times, data):
     k = data.draw(st.integers(1, n))
@@ -262,7 +270,7 @@ def test_bad_names_events_and_splits_are_refused():
         SubsampledShuffle(0.0, 100, 10),
         SubsampledShuffle(10.0, 10**7, 1000),
         ev.SelfSampledShuffle(0.0, 100, 0.5),
-        ev.SelfSampledShuffle(10.0, 1000, 0.01),
+        ev.SelfSampledShuffle(10.0, 30, 0.1),
         ev.CldpRound(10.0, 1000, 5, 100, 2),
         ev.SubsampledGaussian(0.5, 1e-4),
     ],
