@@ -73,12 +73,12 @@ def log1m_exp(x: float) -> float:
     return math.log(-math.expm1(x)) if x > -0.6931471805599453 else math.log1p(-math.exp(x))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=8)
 def _log_factorials(size: int) -> Array:
     return gammaln(np.arange(1.0, size + 1.0))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=8)
 def _log_half_gammas(size: int) -> Array:
     with np.errstate(divide="ignore"):
         return gammaln(np.arange(size) / 2.0)
