@@ -28,11 +28,13 @@ class Buckets:
 
 def _stirling_error(k: Floats) -> Floats:
     """Return log k! - log(sqrt(2 pi k) (k/e)^k) for k >= 1."""
-    small = np.clip(k, 1.0, 16.0)
-    exact = gammaln(small + 1.0) - (small + 0.5) * np.log(small) + small
     large = np.maximum(k, 16.0)
     i = 1.0 / (large * large)
-    series = (1 / 12 - i * (1 / 360 - i * (1 / 1260 - i * (1 / 1680 - i / 1188)))) / large
+    series: Floats = (1 / 12 - i * (1 / 360 - i * (1 / 1260 - i * (1 / 1680 - i / 1188)))) / large
+    if k.size == 0 or float(k.min()) > 16.0:
+        return series
+    small = np.clip(k, 1.0, 16.0)
+    exact = gammaln(small + 1.0) - (small + 0.5) * np.log(small) + small
     return np.where(k <= 16.0, exact - 0.5 * math.log(2.0 * math.pi), series)
 
 

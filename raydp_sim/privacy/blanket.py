@@ -77,18 +77,21 @@ class Blanket:
         """
         return self.mass * self.share * math.expm1(self.epsilon0)
 
-    def pair(self, others: int, fine: bool = True) -> TiltedCoins:
+    def pair(self, others: int, count: int = 60) -> TiltedCoins:
         """Return the dominating pair of a victim among `others` clients.
+
+        `count` is the number of buckets of M around its mean; t gets twice as many.
 
         Example:
             >>> round(Blanket(1.0, 3 / (math.e + 2), 1 / 3).pair(999).epsilon(1e-6), 4)
             0.131
         """
         if self.share == 0.5:
-            return clone_pair(self.epsilon0, others, self.mass, fine)
-        return _pair(self, others, fine)
+            clones = 6000 if count >= 60 else 750 if count >= 24 else 160  # of one dimension only
+            return clone_pair(self.epsilon0, others, self.mass, clones)
+        return _pair(self, others, count)
 
-    def pair_given(self, hiding: Buckets, fine: bool = True) -> TiltedCoins:
+    def pair_given(self, hiding: Buckets, count: int = 120) -> TiltedCoins:
         """Return the dominating pair if the number M of hiding clients has this law.
 
         Buckets of M stand at their least element, so a law that is stochastically smaller than the
@@ -100,7 +103,7 @@ class Blanket:
             0.364175
         """
         parts = [
-            self._given(float(m), float(log_mass), 120 if fine else 40)
+            self._given(float(m), float(log_mass), count)
             for m, log_mass in zip(hiding.low, hiding.log_mass, strict=True)
         ]
         coins, tilt, log_mass = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -141,6 +144,6 @@ class Blanket:
 
 
 @lru_cache(maxsize=32)
-def _pair(blanket: Blanket, others: int, fine: bool) -> TiltedCoins:
-    hiding = binomial_buckets(others, blanket.mass, count=60 if fine else 24, growth=1.3)
-    return blanket.pair_given(hiding, fine)
+def _pair(blanket: Blanket, others: int, count: int) -> TiltedCoins:
+    hiding = binomial_buckets(others, blanket.mass, count, growth=1.3)
+    return blanket.pair_given(hiding, 2 * count)

@@ -37,7 +37,7 @@ def check_batch(epsilon0: float, n: int) -> None:
 
 
 @lru_cache(maxsize=64)
-def clone_pair(epsilon0: float, others: int, g: float, fine: bool = True) -> TiltedCoins:
+def clone_pair(epsilon0: float, others: int, g: float, count: int = 6000) -> TiltedCoins:
     """Return the clone pair of a victim among `others` that are clones with probability g each.
 
     Only for those who have shown g (P0 + P1)/2 <= R_i, see the module; others use `clones_*`.
@@ -46,13 +46,14 @@ def clone_pair(epsilon0: float, others: int, g: float, fine: bool = True) -> Til
         epsilon0: of the victim, >= 0.
         others: other clients, >= 0.
         g: clone probability.
-        fine: resolve epsilon to 5e-7 instead of about 1e-5; sums over x are slower by as much.
+        count: buckets of C around its mean; 6000 resolve epsilon to 5e-7, 750 to about 1e-5.
 
     Example:
         >>> len(clone_pair(1.0, 9, math.exp(-1.0)).coins)
         10
     """
-    counts = binomial_buckets(others, g, count=6000 if fine else 750, relative=1e-6)
+    growth = 1.02 if count > 200 else 1.3
+    counts = binomial_buckets(others, g, count, relative=1e-6, growth=growth)
     tilt = np.full_like(counts.low, math.tanh(0.5 * epsilon0))
     return TiltedCoins(counts.low + 1.0, tilt, counts.log_mass, epsilon0)
 
@@ -109,5 +110,5 @@ def clones_rdp(alpha: float, epsilon0: float, n: int) -> float:
         0.058493693
     """
     check_batch(epsilon0, n)
-    pair = clone_pair(float(epsilon0), int(n) - 1, math.exp(-epsilon0), fine=False)
+    pair = clone_pair(float(epsilon0), int(n) - 1, math.exp(-epsilon0), count=750)
     return pair.rdp(float(alpha))

@@ -6,8 +6,8 @@ They hold for that randomizer only: any other name is refused.
 Stronger clones (clone probability 2/(e^epsilon0 + 1) instead of e^-epsilon0). With p = e^epsilon0 a
 neutral ball of weight (1, 1) is the mean of (p, 1) and (1, p), with probability 1/(p+1) each, and
 (0, 0) otherwise. Splitting it so is a spread as in step (2) of blanket.py and turns the blanket
-pair into the clone pair with g (2u + (1 - 2u) 2/(p+1)) = 2/(p+1). So the stronger form holds for every
-randomizer whose blanket has mass g >= 2/(p+1), that is u <= 1/2: all five below. Where only
+pair into the clone pair with g (2u + (1 - 2u) 2/(p+1)) = 2/(p+1). So the stronger form holds for
+every randomizer whose blanket has mass g >= 2/(p+1), that is u <= 1/2: all five below. Where only
 epsilon0-LDP is known g can be as small as 1/p, u > 1/2, and it is refused.
 """
 
@@ -151,16 +151,18 @@ def variation_pair(
     epsilon0: float,
     n: int,
     alphabet: int | None = None,
-    fine: bool = True,
+    count: int = 60,
 ) -> TiltedCoins:
     """Return the dominating pair of n shuffled messages of a named randomizer.
+
+    `count` is the resolution (buckets of M around its mean); fewer are faster and looser.
 
     Example:
         >>> variation_pair("2rr", 1.0, 10).most
         1.0
     """
     check_batch(epsilon0, n)
-    return blanket_of(randomizer, float(epsilon0), alphabet).pair(int(n) - 1, fine)
+    return blanket_of(randomizer, float(epsilon0), alphabet).pair(int(n) - 1, count)
 
 
 def variation_delta(
@@ -181,7 +183,7 @@ def variation_delta(
         >>> round(variation_delta("krr", 1.0, 1000, 0.05, alphabet=10), 6)
         0.000105
     """
-    pairs = _pairs(randomizer, epsilon0, n, alphabet, fine=True)
+    pairs = _pairs(randomizer, epsilon0, n, alphabet, 60)
     return min(pair.delta(epsilon) for pair in pairs)
 
 
@@ -196,7 +198,7 @@ def variation_epsilon(
         >>> round(variation_epsilon("krr", 3.0, 10_000, 1e-6, alphabet=100), 3)
         0.089
     """
-    pairs = _pairs(randomizer, epsilon0, n, alphabet, fine=True)
+    pairs = _pairs(randomizer, epsilon0, n, alphabet, 60)
     return min(pair.epsilon(delta) for pair in pairs)
 
 
@@ -209,22 +211,22 @@ def variation_rdp(
 
     Example:
         >>> round(variation_rdp(2.0, "krr", 1.0, 1000, alphabet=10), 6)
-        0.000512
+        0.00051
     """
-    pairs = _pairs(randomizer, epsilon0, n, alphabet, fine=False)
+    pairs = _pairs(randomizer, epsilon0, n, alphabet, 24)
     return min(pair.rdp(float(alpha)) for pair in pairs)
 
 
 def _pairs(
-    randomizer: str | None, epsilon0: float, n: int, alphabet: int | None, fine: bool
+    randomizer: str | None, epsilon0: float, n: int, alphabet: int | None, count: int
 ) -> tuple[TiltedCoins, ...]:
     """Return the blanket pair and the stronger clones, which are resolved more finely."""
-    pair = variation_pair(randomizer, epsilon0, n, alphabet, fine)
-    return (pair, stronger_clones_pair(randomizer, epsilon0, n, fine))
+    pair = variation_pair(randomizer, epsilon0, n, alphabet, count)
+    return (pair, stronger_clones_pair(randomizer, epsilon0, n, 6000 if count >= 60 else 750))
 
 
 def stronger_clones_pair(
-    randomizer: str | None, epsilon0: float, n: int, fine: bool = True
+    randomizer: str | None, epsilon0: float, n: int, count: int = 6000
 ) -> TiltedCoins:
     """Return the clone pair with clone probability 2/(e^epsilon0 + 1), where that is proved.
 
@@ -238,4 +240,4 @@ def stronger_clones_pair(
             f"stronger clones are not proved for {randomizer}, whose blanket may be smaller than "
             f"2/(e^epsilon0 + 1); they are for {', '.join(BLANKETS)}; use clones"
         )
-    return clone_pair(float(epsilon0), int(n) - 1, 1.0 - math.tanh(0.5 * epsilon0), fine)
+    return clone_pair(float(epsilon0), int(n) - 1, 1.0 - math.tanh(0.5 * epsilon0), count)
