@@ -66,9 +66,11 @@ class TiltedCoins:
             raise ValueError(f"epsilon is {epsilon}; it must be >= 0")
         if epsilon >= self.most:
             return 0.0
-        ratio = math.tanh(0.5 * epsilon) / np.maximum(self.tilt, 1e-300)
-        seen = ratio < 1.0
-        m, h = self.coins[seen], self.tilt[seen]
+        # Close to 1 (a loss above 27) a tilt has no digits left and counts as 1.
+        tilt = np.where(self.tilt > 1.0 - 1e-12, 1.0, self.tilt)
+        ratio = math.tanh(0.5 * epsilon) / np.maximum(tilt, 1e-300)
+        seen = (ratio < 1.0) | (tilt == 1.0)
+        m, h = self.coins[seen], tilt[seen]
         # Rounding could give k = m + 1 where the exact term is below 1e-15 of R(m).
         k = np.minimum(np.floor(0.5 * m * (1.0 + ratio[seen])) + 1.0, m)
         at_k = np.exp(log_binomial(m, 0.5, k))
