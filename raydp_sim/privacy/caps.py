@@ -41,6 +41,30 @@ _PURE: dict[type, Callable[[Any], tuple[float, ...]]] = {
 }
 
 
+def neighbours(event: ev.Release) -> str:
+    """Return which datasets the event's bounds compare: replace-one, add-remove, or either.
+
+    Example:
+        >>> neighbours(ev.SubsampledGaussian(1.0, 0.1))
+        'add-remove'
+    """
+    return _NEIGHBOURS.get(type(event), "replace-one")
+
+
+# Noise without sampling is meant for whichever neighbours its sensitivity is.
+_NEIGHBOURS = {
+    ev.SubsampledGaussian: "add-remove",
+    ev.GaussianRelease: "either",
+    ev.LaplaceRelease: "either",
+}
+
+
+def refuse_mixed(kinds: set[str]) -> None:
+    """Refuse to add guarantees that compare different datasets."""
+    if {"replace-one", "add-remove"} <= kinds:
+        raise NotApplicable("replace-one and add-remove guarantees cannot be added up")
+
+
 def pure_epsilon(event: ev.Release) -> float:
     """Return the pure epsilon of one event: without its shuffling, with its secret sampling.
 

@@ -101,6 +101,19 @@ def test_a_refused_event_leaves_the_account_as_it_was():
     assert stream.epsilon(1e-6) == before
 
 
+def test_guarantees_for_different_neighbours_are_not_added():
+    mixed = [(Shuffle(1.0, 100), 1), (ev.SubsampledGaussian(2.0, 0.1), 1)]
+    with pytest.raises(NotApplicable, match="add-remove"):
+        find_run("rdp-best").epsilon(mixed, 1e-6)
+    stream = Streaming(alpha_max=64)
+    stream.add(Shuffle(1.0, 100))
+    before = stream.epsilon(1e-6)
+    with pytest.raises(NotApplicable, match="add-remove"):
+        stream.add(ev.SubsampledGaussian(2.0, 0.1))
+    stream.add(ev.GaussianRelease(1e6))
+    assert stream.epsilon(1e-6).epsilon == pytest.approx(before.epsilon, rel=1e-6)
+
+
 def test_streaming_by_one_bound():
     stream = Streaming(bound="upper1")
     with pytest.raises(Unsupported):

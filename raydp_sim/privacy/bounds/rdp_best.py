@@ -1,6 +1,9 @@
 """A run of any events by the least proved divergence at every order."""
 
-from raydp_sim.privacy.caps import best_vector
+from typing import Any
+
+from raydp_sim.privacy.bounds.base import Result
+from raydp_sim.privacy.caps import best_vector, neighbours, refuse_mixed
 from raydp_sim.privacy.events import (
     CentralRelease,
     CldpRound,
@@ -20,8 +23,7 @@ from raydp_sim.privacy.runs import RdpRun
 class RdpBest(RdpRun):
     """Take each event's least proved divergence at each order, caps included, add and convert.
 
-    Different kinds of event may be mixed. Sampled Gaussian noise is for neighbours that add or
-    remove a record: mixed with others, the guarantee is for whoever is a neighbour in both senses.
+    Different kinds of event may be mixed, unless they compare different neighbours.
 
     Example:
         >>> from raydp_sim.privacy.events import GaussianRelease
@@ -42,6 +44,11 @@ class RdpBest(RdpRun):
         LocalReport,
         CentralRelease,
     )
+
+    def compute(self, events: list[tuple[Any, int]], delta: float) -> Result:
+        """Return the least epsilon over whole orders."""
+        refuse_mixed({neighbours(event) for event, _ in events})
+        return super().compute(events, delta)
 
     def curve(self, event: Release, orders: Array) -> Array:
         """Return one event's least divergences."""
