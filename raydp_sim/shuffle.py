@@ -111,21 +111,21 @@ def gather(batches: Iterable[Reports]) -> Gathered:
 
 @dataclass(frozen=True, eq=False)
 class Permuted:
-    """A closed batch: which rows come out, group by group, in which order."""
+    """A closed batch in the order in which it comes out, group by group."""
 
     release: int
     groups: NDArray[np.int64]
     lengths: NDArray[np.int64]
-    order: NDArray[np.int64]
     payload: NDArray[Any]
     cuts: NDArray[np.int64]  # chunk c holds the groups cuts[c] .. cuts[c + 1]
 
     def chunk(self, number: int) -> Shuffled:
         """Return one chunk of the stream."""
         groups = slice(int(self.cuts[number]), int(self.cuts[number + 1]))
+        lengths = self.lengths[groups]
         start = int(self.lengths[: groups.start].sum())
-        rows = self.order[start : start + int(self.lengths[groups].sum())]
-        return Shuffled(self.release, self.groups[groups], self.lengths[groups], self.payload[rows])
+        rows = self.payload[start : start + int(lengths.sum())]
+        return Shuffled(self.release, self.groups[groups], lengths, rows)
 
 
 def permute(release: int, batch: Gathered, messages: int, routing: str, stream: Stream) -> Permuted:
@@ -151,17 +151,22 @@ def permute(release: int, batch: Gathered, messages: int, routing: str, stream: 
     starts = np.cumsum(lengths) - lengths
     # A group's size is the same for any placement, so this choice is too.
     large = lengths >= _LARGE_GROUP
-    for group, start, length in zip(groups[large], starts[large], lengths[large], strict=True):
-        stream.at("group", int(group)).generator().shuffle(order[start : start + length])
     if not large.all():
         _permute_small(order, groups[~large], starts[~large], lengths[~large], logical, stream)
-    ends = np.cumsum(lengths)
     row_bytes = batch.payload.dtype.itemsize * math.prod(batch.payload.shape[1:])
+    # Rows shorter than their numbers are moved themselves; longer ones only once, at the end.
+    short = row_bytes < order.itemsize
+    moved = batch.payload[order] if short else order
+    for group, start, length in zip(groups[large], starts[large], lengths[large], strict=True):
+        rows = moved[start : start + length]
+        rows[:] = rows[stream.at("group", int(group)).generator().permutation(int(length))]
+    ends = np.cumsum(lengths)
     step = min(_CHUNK_ROWS, max(1, _CHUNK_BYTES // row_bytes))
     marks = np.arange(step, int(ends[-1]) if len(ends) else 0, step)
     inner = np.searchsorted(ends, marks, side="left") + 1
     cuts = np.unique(np.concatenate(([0], inner, [len(groups)])))
-    return Permuted(release, groups, lengths, order, batch.payload, cuts)
+    payload = moved if short else batch.payload[moved]
+    return Permuted(release, groups, lengths, payload, cuts)
 
 
 def _permute_small(
