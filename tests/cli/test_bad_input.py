@@ -256,30 +256,6 @@ def test_bad_options_are_refused(
     assert files(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [
-        ("127.0.0.1:1", ["'127.0.0.1:1'", "ray start --head"]),
-        ("nonsense", ["'nonsense'", "host:port"]),
-        ("127.0.0.1:99999", ["'127.0.0.1:99999'"]),
-        ("ray://127.0.0.1:10001", ["'ray://127.0.0.1:10001'", "host:port"]),
-    ],
-)
-def test_no_cluster_at_the_address(
-    address: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = write(tmp_path, {"placement.backend": "ray"})
-    result = call("run", path, "--address", address)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    message = [line for line in result.stderr.splitlines() if line.startswith("raydp-sim: ")]
-    assert len(message) == 1
-    for word in ["--address", *words]:
-        assert word in message[0]
-    assert files(tmp_path) == {"bad.yaml"}
-
-
 DATA = {
     "nan in npy": ("x.npy", [[0.0, 1.0], [np.nan, 0.0]], ["client 1", "nan", "index 0", "finite"]),
     "infinity in npy": ("x.npy", [[0.0, 1.0], [0.0, np.inf]], ["client 1", "inf", "index 1"]),
