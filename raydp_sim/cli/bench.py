@@ -3,6 +3,7 @@
 import json
 
 import click
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -58,10 +59,11 @@ def pipeline(names: tuple[str, ...], as_json: bool) -> None:
 
 def table(results: list[Result]) -> Table:
     """Lay out the results, one row per contender, each goal beside what was reached."""
-    made = Table(title=f"bench pipeline, median of {SEGMENTS} segments", title_justify="left")
-    made.add_column("")
-    made.add_column("contender")
-    for name in ("wall ms", "CPU ms", "rate/floor", "goal", "CPU/floor", "goal"):
+    title = f"bench pipeline, median of {SEGMENTS} segments"
+    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    made.add_column("case")
+    made.add_column("who")
+    for name in ("wall ms", "CPU ms", "rate", "goal", "CPU", "goal"):
         made.add_column(name, justify="left" if name == "goal" else "right")
     for result in results:
         goals, met = result.case.goals, result.met()
@@ -83,7 +85,10 @@ def table(results: list[Result]) -> Table:
 
 def notes(results: list[Result]) -> list[str]:
     """Say what the cases are, what they needed, and what they were measured on."""
-    lines = ["Per round; actors: driver, workers and Ray's own processes, rounds overlapping."]
+    lines = [
+        "Per round; rate and CPU as multiples of the floor's. Actors: the driver, the workers",
+        "and Ray's own processes, rounds overlapping.",
+    ]
     for result in results:
         line = f"({result.case.name}) {result.case.title}"
         if result.case.goals.pss is not None:
@@ -101,4 +106,4 @@ def notes(results: list[Result]) -> list[str]:
 
 
 def _goal(relation: str, goal: float | None, met: bool | None) -> str:
-    return "" if goal is None else f"{relation} {goal:g} {'met' if met else 'NOT met'}"
+    return "" if goal is None else f"{relation} {goal:g} {'yes' if met else 'NO'}"
