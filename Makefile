@@ -10,7 +10,7 @@ quickstart: $(READY)  ## play the first scenario
 	$(BIN)/raydp-sim run scenarios/quickstart.yaml
 
 test: check  ## every gate, as in CI
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -m "not long"
 
 test-all: check  ## also what is too slow for CI
 	$(BIN)/python -m pytest -q

@@ -123,7 +123,12 @@ class Run:
         for repetition in range(start.repetition, self.scenario.repeat):
             first = repetition == start.repetition
             finished, saved = (start.finished, start.saved) if first else (0, None)
-            crew.begin(repetition, finished, saved)
+            try:
+                crew.begin(repetition, finished, saved)
+            except InputError as error:
+                if first:
+                    raise
+                raise RunError(f"in repetition {repetition}: {error}") from None
             if first:
                 # Only now is it certain that every client's data can be used.
                 self._open()

@@ -31,6 +31,12 @@ def connected(address: str | None, timeout: float) -> Iterator[None]:
         RunError: when a private Ray cannot be started.
     """
     if ray.is_initialized():
+        here = ray.get_runtime_context().gcs_address
+        if address not in (None, "auto", here):
+            raise InputError(
+                f"--address is {address!r}; this process already uses the Ray at {here}: leave the "
+                "address out, or call ray.shutdown() first"
+            )
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -77,6 +77,10 @@ class OnRay:
 
 def _reason(error: Exception) -> str:
     """Say in one line who died; Ray's own text has ten."""
-    lines = [line.strip() for line in str(error).splitlines()] or [type(error).__name__]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    if "creation" in lines[0]:
+        return f"an actor could not be made: {lines[-1]}"
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("class_name:")]
     return f"{names[0]}: {lines[0]}" if names else lines[0]

@@ -67,7 +67,11 @@ class File(Dataset):
 
 def _read(path: Path) -> NDArray[Any]:
     if path.suffix == ".npy":
-        return np.asanyarray(np.load(path, mmap_mode="r"))
+        try:
+            return np.asanyarray(np.load(path, mmap_mode="r"))
+        except (ValueError, EOFError):
+            # NumPy would advise to allow pickles, which can run code.
+            raise ValueError("it is not a .npy array of numbers") from None
     if path.suffix == ".csv":
         table = pyarrow.csv.read_csv(path)
     elif path.suffix == ".parquet":

@@ -64,3 +64,10 @@ def test_a_running_cluster_is_never_joined_unasked(tmp_path, ray_session):
         assert (len(ray._private.state.jobs()) > jobs) == joins
     assert {row["NodeID"] for row in ray.nodes()} == before
     assert_identical(tmp_path / "own", tmp_path / "joined")
+
+
+@pytest.mark.cluster
+def test_a_process_that_has_a_ray_does_not_pretend_to_join_another(ray_session):
+    with pytest.raises(InputError, match="already uses the Ray at"):
+        with cluster.connected("127.0.0.1:1", 30):
+            pass
