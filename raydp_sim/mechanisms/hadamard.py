@@ -22,7 +22,7 @@ _PIECE = 32
 _INNER = 2048
 # Multiplications of one client up to which `factored` is used, and doubles in its buffer.
 FACTORED = 1 << 18
-_FACTORED_BUFFER = 1 << 16
+_FACTORED_BUFFER = 1 << 17
 
 
 @contextmanager
