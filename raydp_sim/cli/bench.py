@@ -60,8 +60,8 @@ def pipeline(names: tuple[str, ...], as_json: bool) -> None:
 def table(results: list[Result]) -> Table:
     """Lay out the results, one row per contender, each goal beside what was reached."""
     title = f"bench pipeline, median of {SEGMENTS} segments"
-    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    made.add_column("case")
+    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    made.add_column("")
     made.add_column("who")
     for name in ("wall ms", "CPU ms", "rate", "goal", "CPU", "goal"):
         made.add_column(name, justify="left" if name == "goal" else "right")
