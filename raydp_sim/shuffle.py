@@ -9,12 +9,13 @@ buckets in order are then a uniformly random permutation of the whole batch (Rao
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.batches import BUCKETS, Reports, Shuffled
+from raydp_sim.batches import BUCKETS, Everyone, Listed, Reports, Senders, Shuffled
 from raydp_sim.random import ClientStream, Ids, Stream
 
 _LANES = 10  # buckets (6 bits each) in one 64-bit word
@@ -62,19 +63,10 @@ def _lanes(stream: ClientStream, words: int) -> NDArray[np.uint8]:
 class Gathered:
     """One release's messages in canonical order, each once."""
 
-    client: Ids
-    sequence: NDArray[np.uint16]
+    senders: Senders
     bucket: NDArray[np.uint8]
     payload: NDArray[Any]
-    duplicates: int
-
-    def participants(self) -> Ids:
-        """Return the clients with at least one message here, in increasing order."""
-        if len(self.client) == 0:
-            return self.client
-        first = np.ones(len(self.client), dtype=np.bool_)
-        np.not_equal(self.client[1:], self.client[:-1], out=first[1:])
-        return self.client if first.all() else self.client[first]
+    duplicates: int = 0
 
 
 def gather(batches: Iterable[Reports]) -> Gathered:
@@ -82,31 +74,44 @@ def gather(batches: Iterable[Reports]) -> Gathered:
 
     Batches of disjoint, increasing ranges of clients need no sorting; one check sees to that.
     """
-    parts = sorted(
-        (b for b in batches if len(b.client)), key=lambda b: (int(b.client[0]), int(b.sequence[0]))
-    )
+    parts = sorted((b for b in batches if len(b.senders)), key=lambda b: b.senders.first())
     if not parts:
         empty = np.empty(0, np.uint32)
-        return Gathered(empty, empty.astype(np.uint16), empty.astype(np.uint8), empty, 0)
-    columns = [
-        getattr(parts[0], name)
-        if len(parts) == 1
-        else np.concatenate([getattr(part, name) for part in parts])
-        for name in ("client", "sequence", "bucket", "payload")
-    ]
-    client, sequence = columns[0], columns[1]
+        nobody = Listed(empty, empty.astype(np.uint16))
+        return Gathered(nobody, empty.astype(np.uint8), empty)
+    bucket = _joined([part.bucket for part in parts])
+    payload = _joined([part.payload for part in parts])
+    everyone = _adjacent([part.senders for part in parts])
+    if everyone is not None:
+        return Gathered(everyone, bucket, payload)
+    listed = [part.senders.listed() for part in parts]
+    client = _joined([senders.client for senders in listed])
+    sequence = _joined([senders.sequence for senders in listed])
     rises = client[1:] > client[:-1]
     if not rises.all():
         rises |= (client[1:] == client[:-1]) & (sequence[1:] > sequence[:-1])
     if rises.all():
-        return Gathered(columns[0], columns[1], columns[2], columns[3], 0)
+        return Gathered(Listed(client, sequence), bucket, payload)
     order = np.lexsort((sequence, client))
     client, sequence = client[order], sequence[order]
     fresh = np.ones(len(order), dtype=np.bool_)
     fresh[1:] = (client[1:] != client[:-1]) | (sequence[1:] != sequence[:-1])
-    order = order[fresh]
-    kept = [column[order] for column in columns]
-    return Gathered(kept[0], kept[1], kept[2], kept[3], int((~fresh).sum()))
+    order, senders = order[fresh], Listed(client[fresh], sequence[fresh])
+    return Gathered(senders, bucket[order], payload[order], int((~fresh).sum()))
+
+
+def _joined(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def _adjacent(parts: list[Senders]) -> Everyone | None:
+    """Return whole ranges that follow one another as a single one, the usual case of a round."""
+    ranges = [part.clients for part in parts if isinstance(part, Everyone)]
+    messages = {part.messages for part in parts if isinstance(part, Everyone)}
+    follow = all(a.stop == b.start for a, b in pairwise(ranges))
+    if len(ranges) < len(parts) or len(messages) > 1 or not follow:
+        return None
+    return Everyone(range(ranges[0].start, ranges[-1].stop), messages.pop())
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +146,9 @@ def permute(release: int, batch: Gathered, messages: int, routing: str, stream: 
     logical = messages if routing == "per-index" else 1
     key: NDArray[Any] = batch.bucket
     if logical > 1:
-        key = batch.sequence.astype(np.uint16 if logical * BUCKETS <= 1 << 16 else np.uint32)
+        # The narrowest type sorts fastest: NumPy's radix sort takes one pass per byte.
+        width = np.min_scalar_type(logical * BUCKETS - 1)
+        key = batch.senders.listed().sequence.astype(width)
         key *= key.dtype.type(BUCKETS)
         key += batch.bucket
     order = np.argsort(key, kind="stable")

@@ -77,16 +77,15 @@ class ServerActor(AggregatorActor):
         """See `Inbox.collect`."""
         return self.inbox.collect(batch)
 
-    def close(self, release: int) -> tuple[dict[str, int], Ids]:
+    def close(self, release: int) -> tuple[dict[str, int], Ids | range]:
         """Close a batch; see `ShufflerActor.close`. It is folded in one piece."""
         self.closed[release] = batch = self.inbox.close(release)
-        return batch_counts(batch, 1), batch.participants()
+        return batch_counts(batch, 1), batch.senders.participants()
 
     def fold_reports(self, release: int) -> int:
         """Fold a closed batch; called only once the release is paid for."""
         batch = self.closed.pop(release)
-        columns = (batch.client, batch.sequence, batch.bucket, batch.payload)
-        reports = Reports(release, 0, 0, *columns)
+        reports = Reports(release, 0, 0, batch.senders, batch.bucket, batch.payload)
         self.counts = self.scenario.task.fold(self.mechanism, self.counts, reports)
         return len(batch.payload)
 

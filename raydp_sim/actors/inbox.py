@@ -1,7 +1,5 @@
 """What every collector does: take batches in, refuse zombies, close a release once."""
 
-import numpy as np
-
 from raydp_sim.batches import Reports
 from raydp_sim.shuffle import Gathered, gather
 
@@ -39,7 +37,7 @@ class Inbox:
 def batch_counts(batch: Gathered, chunks: int) -> dict[str, int]:
     """Return what the driver is told of a closed batch; none of it names a client."""
     return {
-        "reports": int(np.count_nonzero(batch.sequence == 0)),
+        "reports": batch.senders.reports(),
         "duplicates": batch.duplicates,
         "chunks": chunks,
     }

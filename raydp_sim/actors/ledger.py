@@ -39,13 +39,17 @@ class LedgerActor:
             else:
                 self.paid[charge.release] = charge
 
-    def charge(self, release: int, time: float, *participants: Ids) -> tuple[Guarantee, int]:
+    def charge(
+        self, release: int, time: float, *participants: Ids | range
+    ) -> tuple[Guarantee, int]:
         """Charge a release to everyone who took part; durable when this returns.
 
         Returns:
             What is proved so far, and how many clients this release was charged to.
         """
-        ids = participants[0] if len(participants) == 1 else self._union(participants)
+        ids = store.canonical(
+            participants[0] if len(participants) == 1 else self._union(participants)
+        )
         charge = store.Charge(self.repetition, release, time, self.event, ids)
         before = self.paid.pop(release, None)
         if before is None:
@@ -58,7 +62,7 @@ class LedgerActor:
         self.ledger.charge(charge.event, charge.participants)
         return self.ledger.guarantee(), len(ids)
 
-    def _union(self, parts: tuple[Ids, ...]) -> Ids:
+    def _union(self, parts: tuple[Ids | range, ...]) -> Ids:
         present = np.zeros(self.scenario.population.clients, np.bool_)
         for part in parts:
             present[part] = True

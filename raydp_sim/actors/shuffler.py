@@ -48,7 +48,7 @@ class ShufflerActor:
         """See `Inbox.collect`."""
         return self.inbox.collect(batch)
 
-    def close(self, release: int) -> tuple[dict[str, int], Ids]:
+    def close(self, release: int) -> tuple[dict[str, int], Ids | range]:
         """Close and permute a batch.
 
         Returns:
@@ -60,7 +60,7 @@ class ShufflerActor:
         stream = self.scenario.stream(self.repetition).at("permute", release)
         permuted = permute(release, batch, mechanism.messages_per_report, mechanism.routing, stream)
         self.closed[release] = permuted
-        return batch_counts(batch, len(permuted.cuts) - 1), batch.participants()
+        return batch_counts(batch, len(permuted.cuts) - 1), batch.senders.participants()
 
     def chunk(self, release: int, number: int) -> Shuffled:
         """Let one chunk of a closed batch out; called only once the release is paid for."""

@@ -17,7 +17,7 @@ from raydp_sim.actors.client import ClientActor
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.inbox import Inbox
-from raydp_sim.batches import Reports
+from raydp_sim.batches import Listed, Reports
 from raydp_sim.cli.main import main
 from raydp_sim.errors import RunError
 from raydp_sim.metrics import streams
@@ -244,7 +244,8 @@ def test_replayed_batches_count_once_and_are_counted(tmp_path):
 def a_batch(release=0, source=0, epoch=0):
     ids = np.arange(5, dtype=np.uint32)
     zeros = np.zeros(5, np.uint8)
-    return Reports(release, source, epoch, ids, zeros.astype(np.uint16), zeros, ids)
+    senders = Listed(ids, zeros.astype(np.uint16))
+    return Reports(release, source, epoch, senders, zeros, ids)
 
 
 def test_a_zombie_is_refused():
@@ -257,9 +258,9 @@ def test_a_zombie_is_refused():
 def test_a_batch_after_the_close_is_refused():
     inbox = Inbox()
     assert inbox.collect(a_batch())
-    assert len(inbox.close(0).client) == 5
+    assert len(inbox.close(0).senders) == 5
     assert not inbox.collect(a_batch())
-    assert len(inbox.close(0).client) == 0
+    assert len(inbox.close(0).senders) == 0
 
 
 def test_a_respawned_client_sends_the_same_messages_again():

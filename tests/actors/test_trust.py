@@ -11,7 +11,7 @@ from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.inbox import Inbox
 from raydp_sim.actors.ledger import LedgerActor
-from raydp_sim.batches import BUCKETS, Reports, Shuffled
+from raydp_sim.batches import BUCKETS, Everyone, Listed, Reports, Shuffled
 from raydp_sim.errors import RunError
 from raydp_sim.privacy import store
 from raydp_sim.run import run
@@ -97,7 +97,7 @@ def forbidden_in(aggregator):
         kind = f"{type(thing).__module__}.{type(thing).__name__}"
         if thing is not aggregator and ("raydp_sim.actors" in kind or kind.startswith("ray.")):
             found.append(kind)
-        if isinstance(thing, (Reports, Gathered, Inbox)):
+        if isinstance(thing, (Reports, Listed, Everyone, Gathered, Inbox)):
             found.append(kind)
         if isinstance(thing, np.ndarray) and thing.dtype == np.uint32:
             found.append("an array of ids")
@@ -136,7 +136,8 @@ def test_the_aggregator_has_a_seed_of_its_own(tmp_path):
 
 def test_the_aggregator_refuses_reports():
     column = np.zeros(1, np.uint8)
-    reports = Reports(0, 0, 0, column.astype(np.uint32), column.astype(np.uint16), column, column)
+    senders = Listed(column.astype(np.uint32), column.astype(np.uint16))
+    reports = Reports(0, 0, 0, senders, column, column)
     with pytest.raises(RunError, match="not Shuffled"):
         AggregatorActor(scenario().document()).fold(reports)
 
