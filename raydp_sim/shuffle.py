@@ -161,12 +161,15 @@ def permute(release: int, batch: Gathered, messages: int, routing: str, stream: 
     if not large.all():
         _permute_small(order, groups[~large], starts[~large], lengths[~large], logical, stream)
     row_bytes = batch.payload.dtype.itemsize * math.prod(batch.payload.shape[1:])
-    # Rows shorter than their numbers are moved themselves; longer ones only once, at the end.
-    short = row_bytes < order.itemsize
+    # Symbols shorter than their numbers are moved themselves; other rows only once, at the end.
+    whole = batch.payload.ndim == 1 and batch.payload.dtype.kind == "u"
+    short = whole and row_bytes < order.itemsize
     moved = batch.payload[order] if short else order
     for group, start, length in zip(groups[large], starts[large], lengths[large], strict=True):
         rows = moved[start : start + length]
-        rows[:] = rows[stream.at("group", int(group)).generator().permutation(int(length))]
+        words = rows.astype(np.int64)  # NumPy shuffles eight bytes faster than one
+        stream.at("group", int(group)).generator().shuffle(words)
+        rows[:] = words
     ends = np.cumsum(lengths)
     step = min(_CHUNK_ROWS, max(1, _CHUNK_BYTES // row_bytes))
     marks = np.arange(step, int(ends[-1]) if len(ends) else 0, step)
