@@ -15,6 +15,10 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key must be a word", key.start_mark
+                )
             if key.tag != "tag:yaml.org,2002:merge" and key.value in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key '{key.value}' is given twice", key.start_mark
@@ -42,6 +46,8 @@ def read(path: Path) -> Any:
         mark, why = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
         raise InputError(f"{path}: it is not valid YAML; {place}{why or error}") from None
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"{path}: it cannot be read ({error}); write it plainly") from None
 
 
 def overridden(document: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:

@@ -8,9 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     ValidationError,
@@ -24,6 +22,7 @@ from raydp_sim.errors import InputError, bad_field
 from raydp_sim.findings import describe
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.model import Model
 from raydp_sim.population.availability import AVAILABILITY
 from raydp_sim.population.availability.always import Always
 from raydp_sim.population.availability.base import Availability
@@ -31,12 +30,13 @@ from raydp_sim.population.participation import PARTICIPATION
 from raydp_sim.population.participation.all import All
 from raydp_sim.population.participation.base import Participation
 from raydp_sim.random import Stream
-from raydp_sim.registry import Piece, Registry
+from raydp_sim.registry import Piece, Registry, search_also
 from raydp_sim.tasks import TASKS
 from raydp_sim.tasks.base import Task
 from raydp_sim.tasks.mean import Mean
 
 _SAMPLE = 4096
+_SAMPLE_BYTES = 1 << 26
 P = TypeVar("P", bound=Piece)
 
 
@@ -44,10 +44,8 @@ def _piece(registry: Registry[P]) -> Any:
     return BeforeValidator(registry.parse), PlainSerializer(registry.dump, return_type=dict)
 
 
-class Section(BaseModel):
-    """A part of the file: unknown keys are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+class Section(Model):
+    """A part of the file."""
 
 
 class Population(Section):
@@ -81,11 +79,12 @@ class Privacy(Section):
 
     Fields:
         delta: the largest failure probability that the whole run may end with.
-        bound: which bound to report; `best` is the smallest one that is proved.
+        bound: which bound to report; `best`, the smallest one that is proved, is the only
+            choice so far.
     """
 
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
-    bound: Literal["best", "local-composition", "basic-composition"] = "best"
+    bound: Literal["best"] = "best"
 
 
 class Placement(Section):
@@ -125,7 +124,7 @@ class Scenario(Section):
         trust: who is trusted: `central` (the aggregator), `local` (nobody), `shuffle` (a shuffler).
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
     description: str = ""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
@@ -155,12 +154,12 @@ class Scenario(Section):
         Raises:
             InputError: when the mechanism does not fit the population's data.
         """
-        width = self.population.data.width()
-        given = self.mechanism.dimension
-        if given is not None and given != width:
-            remedy = f"the data have dimension {width}; leave mechanism.dimension out"
-            raise bad_field("mechanism.dimension", given, remedy)
-        known = {"dimension": width, "clients": self.population.clients}
+        known = {"dimension": self.population.data.width(), "clients": self.population.clients}
+        for name, value in known.items():
+            given = getattr(self.mechanism, name)
+            if given is not None and given != value:
+                remedy = f"the population says {value}; leave mechanism.{name} out"
+                raise bad_field(f"mechanism.{name}", given, remedy)
         cls = type(self.mechanism)
         try:
             filled = cls.model_validate({**self.mechanism.model_dump(), **known})
@@ -189,6 +188,7 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
         InputError: one message that names the file, the field, the value and the remedy.
     """
     path = Path(path)
+    search_also(path.parent)
     return parse(read(path), overrides, seed, source=str(path), folder=path.parent)
 
 
@@ -215,6 +215,8 @@ def parse(
         _check_combination(scenario)
     except ValidationError as error:
         raise InputError(describe(error, _known_keys(), source)) from None
+    except RecursionError:
+        raise InputError(f"{source}: it is nested too deeply; write it flat") from None
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     return scenario
@@ -230,6 +232,7 @@ def _check_combination(scenario: Scenario) -> None:
     if rows is not None and rows < clients:
         raise bad_field("population.clients", clients, f"the data hold only {rows} rows; lower it")
     mechanism = scenario.bound_mechanism
+    server = scenario.participation.decided_by == "shuffler"
     kind = MECHANISMS.dump(scenario.mechanism)["kind"]
     if (mechanism.where == "aggregator") != (scenario.trust == "central"):
         place = "the aggregator" if mechanism.where == "aggregator" else "the client"
@@ -245,13 +248,14 @@ def _check_combination(scenario: Scenario) -> None:
             mechanism.messages_per_report,
             "a report has at most 65535 messages; lower mechanism.coordinates or mechanism.levels",
         )
-    if scenario.trust == "shuffle" and scenario.shuffle.min_batch > clients:
-        remedy = f"there are only {clients} clients, so nothing would ever be released; lower it"
+    most = scenario.participation.expected(clients, 1.0) if server else clients
+    if scenario.trust == "shuffle" and scenario.shuffle.min_batch > most:
+        remedy = f"at most {most:g} clients report, so nothing would ever be released; lower it"
         raise bad_field("shuffle.min_batch", scenario.shuffle.min_batch, remedy)
     if math.isinf(mechanism.event().epsilon):
         remedy = (
             "a message would be flipped less often than 53-bit draws can express, so no guarantee "
-            "holds; lower it below 30 per message"
+            "holds; lower it below 25 per message"
         )
         raise bad_field("mechanism.epsilon_local", scenario.mechanism.epsilon_local, remedy)
     spent = mechanism.event().delta * scenario.task.rounds
@@ -261,9 +265,10 @@ def _check_combination(scenario: Scenario) -> None:
             "the mechanism's delta, or use fewer task.rounds"
         )
         raise bad_field("privacy.delta", scenario.privacy.delta, remedy)
-    sample = np.arange(min(_SAMPLE if rows is None else rows, clients), dtype=np.uint32)
-    for start in range(0, len(sample), _SAMPLE):
-        ids = sample[start : start + _SAMPLE]
+    block = max(1, min(_SAMPLE, _SAMPLE_BYTES // (8 * mechanism.domain.dimension)))
+    sample = np.arange(min(block if rows is None else rows, clients), dtype=np.uint32)
+    for start in range(0, len(sample), block):
+        ids = sample[start : start + block]
         values = data.values(ids, scenario.stream(0).at("data"))
         try:
             mechanism.domain.admit(values, ids, mechanism.on_out_of_range)

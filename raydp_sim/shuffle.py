@@ -7,7 +7,7 @@ buckets in order are then a uniformly random permutation of the whole batch (Rao
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,8 +19,7 @@ from raydp_sim.batches import BUCKETS, Everyone, Listed, Reports, Senders, Shuff
 from raydp_sim.random import ClientStream, Ids, Stream
 
 _LANES = 10  # buckets (6 bits each) in one 64-bit word
-_CHUNK_ROWS = 1 << 20
-_CHUNK_BYTES = 1 << 22  # a chunk is cut where either is reached, at the next end of a group
+_CHUNK_BYTES = 1 << 22
 _LARGE_GROUP = 512
 
 
@@ -122,15 +121,39 @@ class Permuted:
     groups: NDArray[np.int64]
     lengths: NDArray[np.int64]
     payload: NDArray[Any]
-    cuts: NDArray[np.int64]  # chunk c holds the groups cuts[c] .. cuts[c + 1]
 
-    def chunk(self, number: int) -> Shuffled:
-        """Return one chunk of the stream."""
-        groups = slice(int(self.cuts[number]), int(self.cuts[number + 1]))
-        lengths = self.lengths[groups]
-        start = int(self.lengths[: groups.start].sum())
+    def chunk(self, first: int, last: int) -> Shuffled:
+        """Return the groups `first` to `last - 1` of the stream."""
+        begin, end = np.searchsorted(self.groups, (first, last))
+        lengths = self.lengths[begin:end]
+        start = int(self.lengths[:begin].sum())
         rows = self.payload[start : start + int(lengths.sum())]
-        return Shuffled(self.release, self.groups[groups], lengths, rows)
+        return Shuffled(self.release, self.groups[begin:end], lengths, rows)
+
+
+def cuts(groups: int, payload_bytes: int) -> list[int]:
+    """Return where to cut the stream into chunks: by size alone, the same for any shufflers.
+
+    Example:
+        >>> cuts(64, 9 << 20)
+        [0, 21, 42, 64]
+    """
+    chunks = min(groups, max(1, -(-payload_bytes // _CHUNK_BYTES)))
+    return [groups * chunk // chunks for chunk in range(chunks + 1)]
+
+
+def interleave(parts: Sequence[Shuffled]) -> Shuffled:
+    """Put several shufflers' shares of the same groups in order."""
+    if len(parts) == 1:
+        return parts[0]
+    groups = np.concatenate([part.groups for part in parts])
+    lengths = np.concatenate([part.lengths for part in parts])
+    payload = np.concatenate([part.payload for part in parts])
+    order = np.argsort(groups)
+    starts = np.cumsum(lengths) - lengths
+    runs = [payload[starts[i] : starts[i] + lengths[i]] for i in order]
+    joined = np.concatenate(runs) if runs else payload
+    return Shuffled(parts[0].release, groups[order], lengths[order], joined)
 
 
 def permute(release: int, batch: Gathered, messages: int, routing: str, stream: Stream) -> Permuted:
@@ -170,13 +193,8 @@ def permute(release: int, batch: Gathered, messages: int, routing: str, stream: 
         words = rows.astype(np.int64)  # NumPy shuffles eight bytes faster than one
         stream.at("group", int(group)).generator().shuffle(words)
         rows[:] = words
-    ends = np.cumsum(lengths)
-    step = min(_CHUNK_ROWS, max(1, _CHUNK_BYTES // row_bytes))
-    marks = np.arange(step, int(ends[-1]) if len(ends) else 0, step)
-    inner = np.searchsorted(ends, marks, side="left") + 1
-    cuts = np.unique(np.concatenate(([0], inner, [len(groups)])))
     payload = moved if short else batch.payload[moved]
-    return Permuted(release, groups, lengths, payload, cuts)
+    return Permuted(release, groups, lengths, payload)
 
 
 def _permute_small(

@@ -1,7 +1,7 @@
 """The shuffle is uniform, the same for any number of shufflers, and counts every message once."""
 
 import math
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -32,19 +32,16 @@ def rows(batch, mask):
 
 
 def released(batch, messages, routing, stream, shufflers=1):
-    """The whole stream as its consumer would order it, with the logical shuffler of each row."""
+    """The whole stream as its consumer gets it, with the logical shuffler of each row."""
     pieces = []
     for number in range(shufflers):
         share = shuffle.gather([rows(batch, batch.bucket % shufflers == number)])
-        permuted = shuffle.permute(batch.release, share, messages, routing, stream)
-        for chunk in range(len(permuted.cuts) - 1):
-            part = permuted.chunk(chunk)
-            ends = np.cumsum(part.lengths)
-            for group, end, length in zip(part.groups, ends, part.lengths, strict=True):
-                pieces.append((int(group), part.payload[end - length : end]))
-    pieces.sort(key=lambda piece: piece[0])
-    index = np.repeat([g // BUCKETS for g, _ in pieces], [len(p) for _, p in pieces])
-    return index, np.concatenate([p for _, p in pieces])
+        pieces.append(shuffle.permute(batch.release, share, messages, routing, stream))
+    logical = messages if routing == "per-index" else 1
+    bounds = pairwise(shuffle.cuts(logical * BUCKETS, batch.payload.nbytes))
+    chunks = [shuffle.interleave([piece.chunk(*cut) for piece in pieces]) for cut in bounds]
+    payload = np.concatenate([chunk.payload for chunk in chunks])
+    return np.concatenate([chunk.index for chunk in chunks]), payload
 
 
 @pytest.mark.parametrize("shufflers", [1, 2, 5])
@@ -171,15 +168,18 @@ def test_interleaved_clients_are_put_in_order():
 def test_an_empty_batch_has_no_chunks():
     gathered = shuffle.gather([])
     permuted = shuffle.permute(0, gathered, 1, "per-index", Stream(1))
-    assert len(permuted.cuts) == 1 and len(gathered.senders.participants()) == 0
+    assert (
+        len(permuted.chunk(0, BUCKETS).payload) == 0 and len(gathered.senders.participants()) == 0
+    )
 
 
 def test_chunks_cover_the_batch_once(monkeypatch):
-    monkeypatch.setattr(shuffle, "_CHUNK_ROWS", 100)
+    monkeypatch.setattr(shuffle, "_CHUNK_BYTES", 800)
     gathered = shuffle.gather([reports(range(1000), 2)])
     permuted = shuffle.permute(0, gathered, 2, "per-index", Stream(1))
-    chunks = [permuted.chunk(number) for number in range(len(permuted.cuts) - 1)]
-    assert len(chunks) > 10
+    bounds = shuffle.cuts(2 * BUCKETS, gathered.payload.nbytes)
+    chunks = [permuted.chunk(*cut) for cut in pairwise(bounds)]
+    assert len(chunks) == 20
     assert max(len(chunk.payload) for chunk in chunks) < 200
     together = np.concatenate([chunk.payload for chunk in chunks])
     assert np.array_equal(np.sort(together), np.arange(2000))

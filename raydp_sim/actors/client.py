@@ -117,13 +117,17 @@ class ClientActor:
         width, report_bytes = self.data.shape[1], -(-self.mechanism.bits // 8)
         size = max(256, min(_COPY_BYTES // (8 * width), _BLOCK_BYTES // max(8, report_bytes)))
         stream = self.stream.at("randomize", release).clients(ids)
+        # The task's own draws must never be the randomizer's.
+        task_stream = self.stream.at("task", release).clients(ids)
         parts, clipped = [], 0
         for start in range(0, max(1, len(ids)), size):
             block = slice(start, start + size)
             mine = block if isinstance(rows, slice) else rows[block]
             own = stream.take(block)
             before = {name: column[mine] for name, column in self.state.items()}
-            values, after = self.scenario.task.client(ask, self.data[mine], before, own)
+            values, after = self.scenario.task.client(
+                ask, self.data[mine], before, task_stream.take(block)
+            )
             for name, column in self.state.items():
                 column[mine] = after[name]
             sent = self.mechanism.messages(values, own)

@@ -34,10 +34,10 @@ class Inbox:
         return gather(self._open.pop(release, []))
 
 
-def batch_counts(batch: Gathered, chunks: int) -> dict[str, int]:
+def batch_counts(batch: Gathered) -> dict[str, int]:
     """Return what the driver is told of a closed batch; none of it names a client."""
     return {
         "reports": batch.senders.reports(),
         "duplicates": batch.duplicates,
-        "chunks": chunks,
+        "bytes": batch.payload.nbytes,
     }

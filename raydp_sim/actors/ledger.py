@@ -30,9 +30,7 @@ class LedgerActor:
         self.repetition = repetition
         self.ledger = Ledger(self.scenario.population.clients)
         self.paid: dict[int, store.Charge] = {}
-        for row in store.read(self.folder).to_pylist():
-            if row["repetition"] != repetition:
-                continue
+        for row in store.read(self.folder, repetition).to_pylist():
             charge = store.Charge.of_row(row)
             if charge.release < finished:
                 self.ledger.charge(charge.event, charge.participants)
@@ -57,7 +55,8 @@ class LedgerActor:
         elif not before.same_as(charge):
             raise RunError(
                 f"release {release} was paid for before the interruption with other participants; "
-                "the run directory does not belong to this scenario or machine"
+                "the run directory does not belong to this scenario or machine",
+                resumable=False,
             )
         self.ledger.charge(charge.event, charge.participants)
         return self.ledger.guarantee(), len(ids)

@@ -62,8 +62,8 @@ class OnRay:
             return ray.get(ref)
         except RayTaskError as error:
             cause = error.cause
-            if isinstance(cause, InputError):
-                raise InputError(str(cause)) from None
+            if isinstance(cause, (InputError, RunError)):
+                raise cause from None
             if isinstance(cause, _GONE):
                 raise Lost(_reason(cause)) from None
             raise RunError(f"an actor failed: {cause!r}") from error

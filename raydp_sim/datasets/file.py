@@ -51,14 +51,14 @@ class File(Dataset):
             table = _read(Path(self.path))
         except FileNotFoundError:
             raise bad_field(_FIELD, self.path, "there is no such file") from None
-        except (OSError, ValueError, pa.ArrowException) as error:
+        except (OSError, TypeError, ValueError, pa.ArrowException) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise bad_field(_FIELD, self.path, f"it cannot be read: {first}") from None
         if table.ndim != 2 or 0 in table.shape:
             raise bad_field(
                 _FIELD, self.path, f"its shape is {table.shape}; it must be (clients, dimension)"
             )
-        if not np.issubdtype(table.dtype, np.number) and table.dtype != np.bool_:
+        if table.dtype.kind not in "biuf":
             raise bad_field(
                 _FIELD, self.path, f"it holds {table.dtype}; every column must be a number"
             )

@@ -31,8 +31,9 @@ class Guarantee:
 _VIEWS = {
     LocalReport: (
         "local-composition",
-        "each client's reports, against anyone who sees them, the server included; nothing is "
-        "assumed of the shuffler, of sampling or of other clients",
+        "each client's released reports, against anyone who sees them, the server included; "
+        "nothing is assumed of sampling, of other clients or of the shuffler's permutation, only "
+        "that batches it withholds are dropped unseen",
     ),
     CentralRelease: (
         "basic-composition",

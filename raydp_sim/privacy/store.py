@@ -95,15 +95,19 @@ def canonical(participants: Ids | range) -> Ids | range:
 def append(folder: Path, charge: Charge, clients: int) -> None:
     """Write one row; when this returns it is on disk."""
     table = pa.Table.from_pylist([charge.row(clients)], schema=SCHEMA)
-    write_table(folder / f"r{charge.repetition:04d}-{charge.release:08d}.parquet", table)
+    write_table(folder / f"r{charge.repetition:06d}-{charge.release:08d}.parquet", table)
 
 
-def read(folder: Path) -> pa.Table:
-    """Return every row, once each, ordered by repetition and release."""
-    parts = [pq.read_table(path, schema=SCHEMA) for path in sorted(folder.glob("*.parquet"))]
-    if not parts:
+def read(folder: Path, repetition: int | None = None) -> pa.Table:
+    """Return every row, of one repetition or of all, once each, in order."""
+    names = "r*.parquet" if repetition is None else f"r{repetition:06d}-*.parquet"
+    paths = [*sorted(folder.glob(names)), *folder.glob("ledger.parquet")]
+    if not paths:
         return SCHEMA.empty_table()
-    table = pa.concat_tables(parts).sort_by([("repetition", "ascending"), ("release", "ascending")])
+    table = pa.concat_tables([pq.read_table(path, schema=SCHEMA) for path in paths])
+    if repetition is not None:
+        table = table.filter(table["repetition"].to_numpy() == repetition)
+    table = table.sort_by([("repetition", "ascending"), ("release", "ascending")])
     keys = list(zip(table["repetition"].to_pylist(), table["release"].to_pylist(), strict=True))
     keep = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
     return table.take(keep) if len(keep) < len(keys) else table

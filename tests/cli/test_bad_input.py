@@ -90,8 +90,18 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a key that is no word": ({"7": 3}, ["7", "not a known key"]),
     "wrong type": (
         {"population.clients": "many"},
-        ["population.clients", "'many'", "integer"],
+        ["population.clients", "'many'", "whole number"],
     ),
+    "yes for a number": ({"population.clients": True}, ["population.clients", "True", "a number"]),
+    "text for a number": ({"repeat": "2"}, ["repeat", "'2'", "whole number"]),
+    "a radius out of all range": ({"mechanism.radius": 1e300}, ["mechanism.radius", "1e+300"]),
+    "a dimension out of all range": (
+        {"population.data.dimension": 10**9},
+        ["population.data.dimension", "1000000000"],
+    ),
+    "clients that differ": ({"mechanism.clients": 7}, ["mechanism.clients", "7", "50"]),
+    "a bound that is not there": ({"privacy.bound": "magic"}, ["privacy.bound", "'magic'", "best"]),
+    "a very long name": ({"name": "x" * 300}, ["name", "100"]),
     "section of the wrong type": ({"population": 7}, ["population", "7"]),
     "piece of the wrong type": ({"mechanism": "linf"}, ["mechanism", "'linf'", "kind"]),
     "negative epsilon": (
@@ -145,7 +155,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         ["trust", "'shuffle'", "central"],
     ),
-    "min_batch above clients": ({"shuffle.min_batch": 51}, ["shuffle.min_batch", "51", "50"]),
+    "min_batch above clients": ({"shuffle.min_batch": 51}, ["shuffle.min_batch", "51", "20"]),
     "repeat 0": ({"repeat": 0}, ["repeat", "0", "greater than or equal to 1"]),
     "negative seed": ({"seed": -1}, ["seed", "-1", "greater than or equal to 0"]),
     "two guarantees": (

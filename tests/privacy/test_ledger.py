@@ -99,7 +99,7 @@ def test_rows_survive_and_a_crash_while_compacting_loses_nothing(tmp_path):
     store.compact(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.parquet"]
     assert store.read(tmp_path).equals(before)
-    (tmp_path / "r0000-00000003.parquet").write_bytes(singles["r0000-00000003.parquet"])
+    (tmp_path / "r000000-00000003.parquet").write_bytes(singles["r000000-00000003.parquet"])
     assert store.read(tmp_path).equals(before)
 
 

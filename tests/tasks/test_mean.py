@@ -123,7 +123,7 @@ def test_a_target_is_met_by_the_end_and_never_exceeded(trust, mechanism, tmp_pat
 
 def test_bad_data_of_a_later_repetition_is_not_blamed_on_the_input(tmp_path):
     """Unclipped normals leave the ball sooner or later; by then the first repetition is on disk."""
-    data = {"kind": "gaussian", "dimension": 6, "sd": 0.28}
+    data = {"kind": "gaussian", "dimension": 6, "sd": 0.25}
     base = scenario(population={"clients": 200, "data": data}, repeat=50)
     with pytest.raises(RunError, match=r"in repetition \d+: .*outside the linf ball"):
         run(base, out=tmp_path / "run")
