@@ -36,14 +36,12 @@ class AggregatorActor:
         """Return what the clients are told next."""
         return self.scenario.task.ask(self.task_state)
 
-    def fold(self, *parts: Shuffled) -> int:
-        """Fold one chunk, given as the shufflers' shares of it; return its number of messages."""
+    def fold(self, *parts: Shuffled) -> None:
+        """Fold one chunk, given as the shufflers' shares of it."""
         for part in parts:
             if not isinstance(part, Shuffled):
                 raise RunError(f"the aggregator was handed {type(part).__name__}, not Shuffled")
-        batch = interleave(parts)
-        self.counts = self.scenario.task.fold(self.mechanism, self.counts, batch)
-        return len(batch.payload)
+        self.counts = self.scenario.task.fold(self.mechanism, self.counts, interleave(parts))
 
     def step(self, release: int) -> Arrays:
         """Make the release from what was folded; return what it makes public."""
@@ -84,12 +82,11 @@ class ServerActor(AggregatorActor):
         self.closed[release] = batch = self.inbox.close(release)
         return batch_counts(batch), batch.senders.participants()
 
-    def fold_reports(self, release: int) -> int:
+    def fold_reports(self, release: int) -> None:
         """Fold a closed batch; called only once the release is paid for."""
         batch = self.closed.pop(release)
         reports = Reports(release, 0, 0, batch.senders, batch.bucket, batch.payload)
         self.counts = self.scenario.task.fold(self.mechanism, self.counts, reports)
-        return len(batch.payload)
 
     def discard(self, release: int) -> None:
         """Drop a batch that is too small to be used."""

@@ -39,7 +39,6 @@ class _Dispatch:
     charged: Ref = None
     chunks: deque[tuple[int, int]] = field(default_factory=deque)
     folding: int = 0
-    messages: int = 0
 
     def total(self, name: str) -> int:
         """Add up one of the collectors' counts."""
@@ -225,9 +224,8 @@ class Conductor:
     def _release(self, release: engine.Release) -> None:
         dispatch, crew = self.open[release.release], self.crew
         if crew.scenario.trust != "shuffle":
-            then = partial(self._folded, dispatch)
-            self._call(then, crew.aggregator, "fold_reports", release.release)
-            dispatch.folding = 1
+            self._call(self._get, crew.aggregator, "fold_reports", release.release)
+            self._step(dispatch)
             return
         mechanism = crew.scenario.bound_mechanism
         logical = mechanism.messages_per_report if mechanism.routing == "per-index" else 1
@@ -237,27 +235,21 @@ class Conductor:
     def _pump(self, dispatch: _Dispatch) -> None:
         """Keep a few chunks on their way from the shufflers to the aggregator, and no more."""
         while dispatch.chunks and dispatch.folding < _CHUNKS_IN_FLIGHT:
-            place = (dispatch.release, *dispatch.chunks.popleft())
+            place = (dispatch.release, *dispatch.chunks.popleft(), not dispatch.chunks)
             shares = [self.backend.call(c, "chunk", *place)[0] for c in self.crew.collectors]
             self._call(partial(self._folded, dispatch), self.crew.aggregator, "fold", *shares)
             dispatch.folding += 1
+            if not dispatch.chunks:
+                self._step(dispatch)  # an actor does what it is told in the order it was told
 
     def _folded(self, dispatch: _Dispatch, ref: Ref) -> None:
-        dispatch.messages += self._get(ref)
+        self._get(ref)
         dispatch.folding -= 1
         self._pump(dispatch)
-        if dispatch.folding == 0:
-            self._drop(dispatch.release)
-            self._step(dispatch)
-
-    def _drop(self, release: int) -> None:
-        for collector in self.crew.collectors:
-            self.backend.call(collector, "discard", release)
 
     def _step(self, dispatch: _Dispatch) -> None:
         (public,) = self.backend.call(self.crew.aggregator, "step", dispatch.release)
-        tally = self._tally(dispatch)
-        arguments = (tally, public, dispatch.charged)
+        arguments = (self._tally(dispatch), public, dispatch.charged)
         self._call(partial(self._recorded, dispatch), self.crew.metrics, "record", *arguments)
 
     def _recorded(self, dispatch: _Dispatch, ref: Ref) -> None:
@@ -265,7 +257,8 @@ class Conductor:
         self._finish(dispatch)
 
     def _discard(self, discard: engine.Discard) -> None:
-        self._drop(discard.release)
+        for collector in self.crew.collectors:
+            self.backend.call(collector, "discard", discard.release)
         dispatch = self.open[discard.release]
         then = partial(self._withheld, dispatch)
         place = (self.crew.repetition, discard.release, discard.time, discard.reports)
@@ -317,7 +310,7 @@ class Conductor:
             time=dispatch.time,
             asked=sum(receipt.reports for receipt in receipts),
             reports=dispatch.total("reports"),
-            messages=dispatch.messages,
+            messages=dispatch.total("messages"),
             duplicates=dispatch.total("duplicates"),
             clipped=sum(receipt.clipped for receipt in receipts),
             truth=np.sum([receipt.truth for receipt in receipts], axis=0),

@@ -38,6 +38,7 @@ def batch_counts(batch: Gathered) -> dict[str, int]:
     """Return what the driver is told of a closed batch; none of it names a client."""
     return {
         "reports": batch.senders.reports(),
+        "messages": len(batch.payload),
         "duplicates": batch.duplicates,
         "bytes": batch.payload.nbytes,
     }

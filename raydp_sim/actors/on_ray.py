@@ -53,6 +53,8 @@ class OnRay:
         """Wait for one, then take along whatever else is ready."""
         listed = list(refs)
         ray.wait(listed, num_returns=1, fetch_local=False)
+        if len(listed) == 1:
+            return listed
         ready, _ = ray.wait(listed, num_returns=len(listed), timeout=0, fetch_local=False)
         return list(ready)
 

@@ -61,8 +61,8 @@ class ShufflerActor:
         """Close and permute a batch.
 
         Returns:
-            The number of reports (counted by their first message), of duplicates dropped and of
-            bytes to come; and, for the ledger alone, who took part.
+            The number of reports (counted by their first message), of messages, of duplicates
+            dropped and of bytes to come; and, for the ledger alone, who took part.
         """
         batch = self.inbox.close(release)
         mechanism = self.mechanism
@@ -71,10 +71,13 @@ class ShufflerActor:
         self.closed[release] = permuted
         return batch_counts(batch), batch.senders.participants()
 
-    def chunk(self, release: int, first: int, last: int) -> Shuffled:
+    def chunk(self, release: int, first: int, last: int, final: bool) -> Shuffled:
         """Let some groups of a closed batch out; called only once the release is paid for."""
-        return self.closed[release].chunk(first, last)
+        chunk = self.closed[release].chunk(first, last)
+        if final:
+            del self.closed[release]
+        return chunk
 
     def discard(self, release: int) -> None:
-        """Drop a batch that has been let out, or is too small to be."""
+        """Drop a batch that is too small to be let out."""
         self.closed.pop(release, None)
