@@ -12,6 +12,69 @@ BUCKETS = 64
 
 
 @dataclass(frozen=True, eq=False)
+class Listed:
+    """Who sent each row: its client, and the index of the message within that client's report."""
+
+    client: Ids
+    sequence: NDArray[np.uint16]
+
+    def __len__(self) -> int:
+        return len(self.client)
+
+    def listed(self) -> "Listed":
+        """Return the columns."""
+        return self
+
+    def first(self) -> tuple[int, int]:
+        """Return the first row's client and sequence."""
+        return int(self.client[0]), int(self.sequence[0])
+
+    def reports(self) -> int:
+        """Return the number of reports, counted by their first messages."""
+        return int(np.count_nonzero(self.sequence == 0))
+
+    def participants(self) -> Ids | range:
+        """Return the clients with at least one row, in increasing order."""
+        if len(self.client) == 0:
+            return self.client
+        new = np.ones(len(self.client), dtype=np.bool_)
+        np.not_equal(self.client[1:], self.client[:-1], out=new[1:])
+        return self.client[new]
+
+
+@dataclass(frozen=True, eq=False)
+class Everyone:
+    """Who sent each row, where all clients of a range sent a whole report: nothing to list."""
+
+    clients: range
+    messages: int
+
+    def __len__(self) -> int:
+        return len(self.clients) * self.messages
+
+    def listed(self) -> Listed:
+        """Write the columns out."""
+        ids = np.arange(self.clients.start, self.clients.stop, dtype=np.uint32)
+        sequence = np.arange(self.messages, dtype=np.uint16)
+        return Listed(np.repeat(ids, self.messages), np.tile(sequence, len(ids)))
+
+    def first(self) -> tuple[int, int]:
+        """Return the first row's client and sequence."""
+        return self.clients.start, 0
+
+    def reports(self) -> int:
+        """Return the number of reports."""
+        return len(self.clients)
+
+    def participants(self) -> Ids | range:
+        """Return the range of clients."""
+        return self.clients
+
+
+Senders = Listed | Everyone
+
+
+@dataclass(frozen=True, eq=False)
 class Reports:
     """Messages on their way to whoever collects them, one row each, in (client, sequence) order.
 
@@ -19,8 +82,7 @@ class Reports:
         release: the release they answer.
         source: which placement of clients sent them.
         epoch: how often that placement has been respawned; an older one is a zombie.
-        client: sender of each row.
-        sequence: index of the message within its sender's report.
+        senders: who sent each row.
         bucket: the shuffle bucket of each row (0 everywhere outside the shuffle model).
         payload: what the mechanism sent.
     """
@@ -28,10 +90,14 @@ class Reports:
     release: int
     source: int
     epoch: int
-    client: Ids
-    sequence: NDArray[np.uint16]
+    senders: Senders
     bucket: NDArray[np.uint8]
     payload: NDArray[Any]
+
+    @property
+    def index(self) -> NDArray[Any]:
+        """The index of every row's message within its report."""
+        return self.senders.listed().sequence
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +117,6 @@ class Shuffled:
     payload: NDArray[Any]
 
     @property
-    def index(self) -> NDArray[np.int64]:
+    def index(self) -> NDArray[Any]:
         """The logical shuffler of every row."""
         return np.repeat(self.groups // BUCKETS, self.lengths)

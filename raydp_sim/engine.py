@@ -126,6 +126,8 @@ class State:
         asked: releases asked for so far; also the number of the next one.
         floor: every release below this one is finished.
         ahead: finished releases at or above the floor (discarded before an earlier one was done).
+        closed: closed releases and their reports that wait for the ones before them.
+        decided: every release below this one is charged or discarded.
         charged: releases that are paid for and wait for the ones before them.
         collecting: whether a release is still taking reports in.
     """
@@ -135,6 +137,8 @@ class State:
     asked: int = 0
     floor: int = 0
     ahead: frozenset[int] = frozenset()
+    closed: tuple[tuple[int, int], ...] = ()
+    decided: int = 0
     charged: frozenset[int] = frozenset()
     collecting: bool = False
 
@@ -154,7 +158,8 @@ def begin(policy: Policy, state: State, horizon: int) -> Step:
 
 def resumed(policy: Policy, finished: int) -> State:
     """Return the state of a run whose first `finished` releases are done and nothing else is."""
-    return State(time=round_time(policy, finished), asked=finished, floor=finished)
+    now = round_time(policy, finished)
+    return State(time=now, asked=finished, floor=finished, decided=finished)
 
 
 def advance(policy: Policy, state: State, event: Event) -> Step:
@@ -166,10 +171,7 @@ def advance(policy: Policy, state: State, event: Event) -> Step:
             after, commands = _ask_next(policy, replace(state, collecting=False))
             return after, [Close(release), *commands]
         case Closed(release, reports):
-            when = round_time(policy, release)
-            if reports < max(1, policy.min_batch):
-                return state, [Discard(release, reports, when)]
-            return state, [Charge(release, when)]
+            return _decide(policy, replace(state, closed=(*state.closed, (release, reports))))
         case Charged(release):
             return _release_next(replace(state, charged=state.charged | {release}))
         case Finished(release):
@@ -189,6 +191,19 @@ def settle(state: State, release: int) -> State:
     while floor in ahead:
         ahead, floor = ahead - {floor}, floor + 1
     return replace(state, floor=floor, ahead=ahead)
+
+
+def _decide(policy: Policy, state: State) -> Step:
+    # In order too: what a client has spent after a release must not depend on a later one.
+    waiting, decided, commands = dict(state.closed), state.decided, list[Command]()
+    while decided in waiting:
+        when, reports = round_time(policy, decided), waiting.pop(decided)
+        if reports < max(1, policy.min_batch):
+            commands.append(Discard(decided, reports, when))
+        else:
+            commands.append(Charge(decided, when))
+        decided += 1
+    return replace(state, closed=tuple(waiting.items()), decided=decided), commands
 
 
 def _ask_next(policy: Policy, state: State) -> Step:

@@ -9,7 +9,17 @@ class InputError(ValueError):
 
 
 class RunError(RuntimeError):
-    """A run cannot go on for a reason other than its input; it can be resumed (exit code 3)."""
+    """A run cannot go on for a reason other than its input (exit code 3).
+
+    It can be resumed, unless `resumable` says that trying again would end the same way.
+    """
+
+    def __init__(self, message: str, resumable: bool = True) -> None:
+        super().__init__(message)
+        self.resumable = resumable
+
+    def __reduce__(self) -> tuple[type["RunError"], tuple[str, bool]]:
+        return type(self), (str(self), self.resumable)
 
 
 def bad_field(field: str, value: object, remedy: str, source: str = "") -> InputError:

@@ -2,9 +2,9 @@
 
 No generator carries state from one call to the next, so a draw does not depend on which process
 makes it, on how many clients share the call, or on what was drawn before. Draws per client come
-from Threefry-2x32 with 20 rounds (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"):
-the counter is (client, index) and the key a hash of everything else. Draws that belong to a whole
-release, such as a permutation, use NumPy's Philox under the same hash.
+from Threefry-2x32 with 20 rounds (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2,
+3"): the counter is (client, index) and the key a hash of everything else. Draws that belong to a
+whole release, such as a permutation, use NumPy's SFC64, started from the same hash.
 
 These are simulation-grade generators and floating-point samplers, not for deployment.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -56,6 +57,17 @@ def threefry2x32(x0: Ids, x1: Ids, key: tuple[int, int], scratch: Ids) -> None:
         x1 += np.uint32((schedule[(group + 2) % 3] + group + 1) & 0xFFFFFFFF)
 
 
+class _Key(ISeedSequence):
+    """The hash of a place as a generator's first state, without gathering entropy besides."""
+
+    def __init__(self, digest: bytes) -> None:
+        self.digest = digest
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        """Return the first words of the hash."""
+        return np.frombuffer(self.digest, "<u8")[:n_words].astype(np.uint64)
+
+
 @dataclass(frozen=True)
 class Stream:
     """A place in the tree of keys: a seed and a path of names and numbers.
@@ -78,8 +90,9 @@ class Stream:
         return ClientStream(self, np.ascontiguousarray(ids, dtype=np.uint32))
 
     def generator(self) -> np.random.Generator:
-        """Return NumPy's Philox keyed by this place, for draws that no single client owns."""
-        return np.random.Generator(np.random.Philox(key=int.from_bytes(self._digest(), "little")))
+        """Return NumPy's SFC64 started at this place, for draws that no single client owns."""
+        key: Any = _Key(self._digest())  # NumPy takes any ISeedSequence; its stubs know only one
+        return np.random.Generator(np.random.SFC64(key))
 
     def pairs(self, first: NDArray[Any], second: NDArray[Any]) -> tuple[Ids, Ids]:
         """Draw 64 bits for every pair of counters, as two arrays of 32 bits."""
@@ -97,7 +110,7 @@ class Stream:
 
     def _digest(self) -> bytes:
         # repr tells 1 from "1" and every part from its neighbours, so no two paths share a text.
-        return hashlib.blake2b(repr((self.seed, self.path)).encode(), digest_size=16).digest()
+        return hashlib.blake2b(repr((self.seed, self.path)).encode(), digest_size=24).digest()
 
 
 @dataclass(frozen=True, eq=False)

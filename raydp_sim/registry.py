@@ -11,8 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
+
+from raydp_sim.model import Model
 
 # Folders where classes by import path are looked for, besides Python's own. It is a variable of the
 # environment because the processes of a private Ray inherit that, but not the driver's `sys.path`.
@@ -26,15 +28,13 @@ def search_also(*folders: Path) -> None:
     os.environ[_SEARCH] = os.pathsep.join(dict.fromkeys(places))
 
 
-class Piece(BaseModel):
+class Piece(Model):
     """One choice that a scenario makes: its fields are the parameters, its methods the behaviour.
 
     A subclass sits in a file of its own, sets `kind`, and is found by the scan of its package.
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, ignored_types=(cached_property,)
-    )
+    model_config = ConfigDict(ignored_types=(cached_property,))
     kind: ClassVar[str]
 
 

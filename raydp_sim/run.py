@@ -32,7 +32,6 @@ class Watcher:
     planned: Callable[[Plan], None] = lambda planned: None
     phase: Callable[[str], None] = lambda name: None
     loaded: Callable[[int, int], None] = lambda done, total: None
-    started: Callable[[RunDir], None] = lambda run: None
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,7 @@ class Run:
     directory: RunDir
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     address: str | None = None
+    origin: Path | None = None
     watcher: Watcher = field(default_factory=Watcher)
     result: RunResult | None = None
 
@@ -73,24 +73,39 @@ class Run:
         """
         self._preflight()
         began = time.monotonic()
-        with self._backend() as backend:
-            self.watcher.phase("placing clients")
-            crew = Crew(self.scenario, backend, self.directory.path, self.watcher.loaded)
-            try:
-                yield from self._repetitions(crew)
-                self.watcher.phase("writing the summary")
-                crew.ask(crew.metrics, "flush")
-                crew.ask(crew.ledger, "compact")
-            except RunError as error:
-                self._note(f"stopped: {error}")
-                raise RunError(f"{error}{self._how_to_resume()}") from error
-            except KeyboardInterrupt:
-                self._note("interrupted")
-                raise
-            finally:
-                with contextlib.suppress(Exception):
-                    crew.stop()
-        self._finish(time.monotonic() - began)
+        with contextlib.ExitStack() as lock:
+            if self.directory.begun():
+                self._take_up(lock)
+            with self._backend() as backend:
+                yield from self._on(backend, lock)
+            self._finish(time.monotonic() - began)
+
+    def _take_up(self, lock: contextlib.ExitStack) -> None:
+        """Continue from the last checkpoint, alone."""
+        lock.enter_context(self.directory.locked())
+        with self.directory.reading():
+            self.checkpoint = start = self.directory.latest()
+            self.directory.rewind(start)
+            self.directory.check_paid()
+        self._note(f"resumed at repetition {start.repetition}, release {start.finished}")
+
+    def _on(self, backend: Backend, lock: contextlib.ExitStack) -> Iterator[Row]:
+        self.watcher.phase("placing clients")
+        crew = Crew(self.scenario, backend, self.directory.path, self.watcher.loaded)
+        try:
+            yield from self._repetitions(crew, lock)
+            self.watcher.phase("writing the summary")
+            crew.ask(crew.metrics, "flush")
+            crew.ask(crew.ledger, "compact")
+        except RunError as error:
+            self._note(f"stopped: {error}")
+            raise RunError(f"{error}{self._how_to_resume(error)}", error.resumable) from error
+        except KeyboardInterrupt:
+            self._note("interrupted")
+            raise
+        finally:
+            with contextlib.suppress(Exception):
+                crew.stop()
 
     def _preflight(self) -> None:
         cpus = 1
@@ -118,24 +133,29 @@ class Run:
         with connected(self.address, self.scenario.placement.start_timeout):
             yield OnRay()
 
-    def _repetitions(self, crew: Crew) -> Iterator[Row]:
+    def _repetitions(self, crew: Crew, lock: contextlib.ExitStack) -> Iterator[Row]:
         start, rounds = self.checkpoint, self.scenario.task.rounds
         for repetition in range(start.repetition, self.scenario.repeat):
             first = repetition == start.repetition
             finished, saved = (start.finished, start.saved) if first else (0, None)
-            crew.begin(repetition, finished, saved)
+            try:
+                crew.begin(repetition, finished, saved)
+            except InputError as error:
+                if first:
+                    raise
+                raise RunError(f"in repetition {repetition}: {error}", resumable=False) from None
             if first:
                 # Only now is it certain that every client's data can be used.
-                self._open()
+                self._open(lock)
             self.watcher.phase("playing")
             conductor = Conductor(crew, finished)
             conductor.on_finished = self._checkpointer(conductor, repetition)
             yield from conductor.play(rounds)
 
-    def _open(self) -> None:
-        if not (self.directory.path / "scenario.yaml").exists():
-            self.directory.create(self.scenario)
-        self.watcher.started(self.directory)
+    def _open(self, lock: contextlib.ExitStack) -> None:
+        if not self.directory.begun():
+            self.directory.create(self.scenario, self.origin)
+            lock.enter_context(self.directory.locked())
 
     def _checkpointer(self, conductor: Conductor, repetition: int) -> Callable[[int], None]:
         rounds, pause = self.scenario.task.rounds, self.scenario.placement.checkpoint_seconds
@@ -162,8 +182,8 @@ class Run:
         if self.directory.path.exists():
             self.directory.log(line)
 
-    def _how_to_resume(self) -> str:
-        if not (self.directory.path / "scenario.yaml").exists():
+    def _how_to_resume(self, error: RunError) -> str:
+        if not (error.resumable and self.directory.begun()):
             return ""
         return f"; continue with `raydp-sim resume {self.directory.path}`"
 
@@ -181,27 +201,32 @@ def prepare(
     scenario: Scenario,
     out: str | Path | None = None,
     address: str | None = None,
-    watcher: Watcher | None = None,
+    origin: Path | None = None,
 ) -> Run:
-    """Make a run of a scenario in a directory of its own; nothing is written yet."""
-    directory = RunDir.fresh(scenario.name, out)
-    return Run(scenario, directory, address=address, watcher=watcher or Watcher())
+    """Make a run of a scenario in a directory of its own; nothing is written yet.
+
+    Args:
+        scenario: what to play.
+        out: the run directory; by default a new one under `runs/`.
+        address: a running Ray cluster to join.
+        origin: the scenario's file, to be noted for `reopen`.
+    """
+    return Run(scenario, RunDir.fresh(scenario.name, out), address=address, origin=origin)
 
 
-def reopen(path: str | Path, address: str | None = None, watcher: Watcher | None = None) -> Run:
+def reopen(path: str | Path, address: str | None = None) -> Run:
     """Make a run that continues an interrupted one.
 
     A run that is already complete comes back with its `result` set.
     """
     directory = RunDir.existing(path)
     scenario = directory.scenario()
-    summary = directory.read_summary()
+    with directory.reading():
+        summary, checkpoint = directory.read_summary(), directory.latest()
+    made = Run(scenario, directory, checkpoint, address)
     if summary is not None:
-        return Run(scenario, directory, result=RunResult(summary, directory.path, scenario))
-    checkpoint = directory.latest()
-    directory.rewind(checkpoint)
-    directory.log(f"resumed at repetition {checkpoint.repetition}, release {checkpoint.finished}")
-    return Run(scenario, directory, checkpoint, address, watcher or Watcher())
+        made.result = RunResult(summary, directory.path, scenario)
+    return made
 
 
 def run(
@@ -218,7 +243,7 @@ def run(
         address: a running Ray cluster to join; by default a private Ray is started.
         overrides: fields to replace, with `__` for the dot: `population__clients=500`.
     """
-    made = prepare(_resolved(scenario, overrides), out, address)
+    made = _made(scenario, out, address, overrides)
     for _ in made.play():
         pass
     if made.result is None:
@@ -233,15 +258,19 @@ def stream(
     **overrides: Any,
 ) -> Iterator[Row]:
     """Play a scenario and yield the row of each release as it happens; see `run`."""
-    yield from prepare(_resolved(scenario, overrides), out, address).play()
+    yield from _made(scenario, out, address, overrides).play()
 
 
-def _resolved(
-    scenario: Scenario | str | Path | dict[str, Any], overrides: dict[str, Any]
-) -> Scenario:
+def _made(
+    scenario: Scenario | str | Path | dict[str, Any],
+    out: str | Path | None,
+    address: str | None,
+    overrides: dict[str, Any],
+) -> Run:
     assignments = [f"{name.replace('__', '.')}={value}" for name, value in overrides.items()]
     if isinstance(scenario, Scenario):
-        return parse(scenario.document(), assignments) if assignments else scenario
+        changed = parse(scenario.document(), assignments) if assignments else scenario
+        return prepare(changed, out, address)
     if isinstance(scenario, dict):
-        return parse(scenario, assignments)
-    return load(scenario, assignments)
+        return prepare(parse(scenario, assignments), out, address)
+    return prepare(load(scenario, assignments), out, address, origin=Path(scenario))

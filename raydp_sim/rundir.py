@@ -1,20 +1,30 @@
 """The run directory: everything a run leaves behind, and all that `resume` needs."""
 
+import contextlib
+import fcntl
 import json
+import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
+import pyarrow as pa
 import yaml
 
 from raydp_sim.durable import write_durable
-from raydp_sim.errors import InputError
+from raydp_sim.errors import InputError, RunError
 from raydp_sim.metrics import streams
+from raydp_sim.privacy import store
+from raydp_sim.registry import search_also
 from raydp_sim.scenario import Scenario, load
 from raydp_sim.tasks.base import Arrays
+
+_ORIGIN = "origin.txt"
 
 
 @dataclass(frozen=True)
@@ -72,21 +82,105 @@ class RunDir:
             InputError: when it is not one.
         """
         run = cls(Path(path).resolve())
-        if not (run.path / "scenario.yaml").is_file():
+        if not run.begun():
             raise InputError(f"{path}: there is no scenario.yaml in it; give a run directory")
         return run
 
-    def create(self, scenario: Scenario) -> None:
-        """Make the directory and write down what is being run."""
-        for folder in (self.metrics, self.ledger, self.checkpoints):
-            folder.mkdir(parents=True, exist_ok=True)
+    def begun(self) -> bool:
+        """Say whether a run has been written down here."""
+        return (self.path / "scenario.yaml").is_file()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn whatever reading a damaged directory raises into one message.
+
+        Raises:
+            InputError: names the directory.
+        """
+        try:
+            yield
+        except (OSError, ValueError, KeyError, BadZipFile, pa.ArrowException) as error:
+            if isinstance(error, InputError):
+                raise
+            why = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(
+                f"{self.path}: the run directory is damaged ({why}); restore it, or run the "
+                "scenario anew"
+            ) from None
+
+    def create(self, scenario: Scenario, origin: Path | None = None) -> None:
+        """Make the directory and write down what is being run, and where its file was.
+
+        Raises:
+            InputError: when the directory cannot be made.
+        """
+        try:
+            for folder in (self.metrics, self.ledger, self.checkpoints):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"--out is {str(self.path)!r}; {error.strerror}: give another"
+            ) from None
+        if origin is not None:
+            write_durable(self.path / _ORIGIN, f"{origin.resolve()}\n".encode())
         text = yaml.safe_dump(scenario.document(), sort_keys=False, allow_unicode=True)
         write_durable(self.path / "scenario.yaml", text.encode())
         self.log("created")
 
     def scenario(self) -> Scenario:
-        """Read back what is being run."""
+        """Read back what is being run; classes by import path are looked for where its file was."""
+        origin = self.path / _ORIGIN
+        if origin.is_file():
+            search_also(Path(origin.read_text(encoding="utf-8").strip()).parent)
         return load(self.path / "scenario.yaml")
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep every other process from playing the same run meanwhile.
+
+        Raises:
+            InputError: names the process that is playing it.
+        """
+        with open(self.path / ".lock", "a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.seek(0)
+                raise InputError(
+                    f"{self.path}: it is still being played by process {file.read().strip()}; wait "
+                    "for it, or stop it with Ctrl-C first"
+                ) from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def check_paid(self) -> None:
+        """Make sure that every release on record is in the ledger: a lost row would hide a cost.
+
+        Raises:
+            RunError: names the releases that are missing.
+        """
+        keys = [(row["repetition"], row["release"]) for row in self._keys(self.metrics)]
+        if len(keys) > len(set(keys)):
+            raise RunError(f"{self.metrics}: a release is recorded twice", resumable=False)
+        charged = store.read(self.ledger).select(streams.KEY).to_pylist()
+        paid = {(row["repetition"], row["release"]) for row in charged}
+        missing = sorted(set(keys) - paid)
+        if missing:
+            raise RunError(
+                f"{self.ledger}: {len(missing)} releases were made but are not in the ledger, the "
+                f"first being release {missing[0][1]} of repetition {missing[0][0]}; restore the "
+                "ledger, or run the scenario anew",
+                resumable=False,
+            )
+
+    @staticmethod
+    def _keys(metrics: Path) -> list[dict[str, int]]:
+        rows: list[dict[str, int]] = (
+            streams.read(metrics, "releases").select(streams.KEY).to_pylist()
+        )
+        return rows
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint and drop those before it."""
@@ -97,7 +191,7 @@ class RunDir:
         }
         buffer = BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]  # names are free, arrays are arrays
-        name = f"{checkpoint.repetition:04d}-{checkpoint.finished:08d}.npz"
+        name = f"{checkpoint.repetition:06d}-{checkpoint.finished:08d}.npz"
         write_durable(self.checkpoints / name, buffer.getvalue())
         for older in sorted(self.checkpoints.glob("*.npz"))[:-1]:
             older.unlink()

@@ -1,29 +1,28 @@
 """The scenario file: its sections, how it is loaded, and errors that name the field."""
 
-import difflib
 import math
-import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-import yaml
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     ValidationError,
+    model_validator,
 )
 
 from raydp_sim.datasets import DATASETS
 from raydp_sim.datasets.base import Dataset
+from raydp_sim.document import overridden, read
 from raydp_sim.errors import InputError, bad_field
+from raydp_sim.findings import describe
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.model import Model
 from raydp_sim.population.availability import AVAILABILITY
 from raydp_sim.population.availability.always import Always
 from raydp_sim.population.availability.base import Availability
@@ -31,13 +30,13 @@ from raydp_sim.population.participation import PARTICIPATION
 from raydp_sim.population.participation.all import All
 from raydp_sim.population.participation.base import Participation
 from raydp_sim.random import Stream
-from raydp_sim.registry import Piece, Registry
+from raydp_sim.registry import Piece, Registry, search_also
 from raydp_sim.tasks import TASKS
 from raydp_sim.tasks.base import Task
 from raydp_sim.tasks.mean import Mean
 
 _SAMPLE = 4096
-_UNION_MARK = re.compile(r"(constrained-)?(int|float|str|bool)|[a-z-]+\[.*\]")
+_SAMPLE_BYTES = 1 << 26
 P = TypeVar("P", bound=Piece)
 
 
@@ -45,10 +44,8 @@ def _piece(registry: Registry[P]) -> Any:
     return BeforeValidator(registry.parse), PlainSerializer(registry.dump, return_type=dict)
 
 
-class Section(BaseModel):
-    """A part of the file: unknown keys are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+class Section(Model):
+    """A part of the file."""
 
 
 class Population(Section):
@@ -82,11 +79,12 @@ class Privacy(Section):
 
     Fields:
         delta: the largest failure probability that the whole run may end with.
-        bound: which bound to report; `best` is the smallest one that is proved.
+        bound: which bound to report; `best`, the smallest one that is proved, is the only
+            choice so far.
     """
 
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
-    bound: Literal["best", "local-composition", "basic-composition"] = "best"
+    bound: Literal["best"] = "best"
 
 
 class Placement(Section):
@@ -126,7 +124,7 @@ class Scenario(Section):
         trust: who is trusted: `central` (the aggregator), `local` (nobody), `shuffle` (a shuffler).
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
     description: str = ""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
@@ -140,6 +138,15 @@ class Scenario(Section):
     placement: Placement = Placement()
     metrics: Metrics = Metrics()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_task(cls, document: Any) -> Any:
+        """Let `--set task.rounds=3` work on a file that leaves the task to its default."""
+        task = document.get("task") if isinstance(document, Mapping) else None
+        if isinstance(task, Mapping) and "kind" not in task:
+            return {**document, "task": {"kind": Mean.kind, **task}}
+        return document
+
     @cached_property
     def bound_mechanism(self) -> Mechanism:
         """The mechanism with what the rest of the file says about it filled in.
@@ -147,18 +154,18 @@ class Scenario(Section):
         Raises:
             InputError: when the mechanism does not fit the population's data.
         """
-        width = self.population.data.width()
-        given = self.mechanism.dimension
-        if given is not None and given != width:
-            remedy = f"the data have dimension {width}; leave mechanism.dimension out"
-            raise bad_field("mechanism.dimension", given, remedy)
-        known = {"dimension": width, "clients": self.population.clients}
+        known = {"dimension": self.population.data.width(), "clients": self.population.clients}
+        for name, value in known.items():
+            given = getattr(self.mechanism, name)
+            if given is not None and given != value:
+                remedy = f"the population says {value}; leave mechanism.{name} out"
+                raise bad_field(f"mechanism.{name}", given, remedy)
         cls = type(self.mechanism)
         try:
             filled = cls.model_validate({**self.mechanism.model_dump(), **known})
             return filled.calibrated(self.task.rounds)
         except ValidationError as error:
-            raise InputError(describe(error, prefix=("mechanism",))) from None
+            raise InputError(describe(error, _known_keys(), prefix=("mechanism",))) from None
 
     def document(self) -> dict[str, Any]:
         """Return the file as resolved: loading it gives this scenario again."""
@@ -181,19 +188,8 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
         InputError: one message that names the file, the field, the value and the remedy.
     """
     path = Path(path)
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        remedy = "there is no such file; `raydp-sim list` shows the scenarios that ship"
-        raise InputError(f"{path}: {remedy}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path}: it cannot be read ({why}); give a scenario file") from None
-    except yaml.YAMLError as error:
-        mark, why = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
-        raise InputError(f"{path}: it is not valid YAML; {place}{why or error}") from None
-    return parse(document, overrides, seed, source=str(path), folder=path.parent)
+    search_also(path.parent)
+    return parse(read(path), overrides, seed, source=str(path), folder=path.parent)
 
 
 def parse(
@@ -208,7 +204,7 @@ def parse(
         state = "it is empty" if document is None else "it holds no sections"
         raise InputError(f"{source}: {state}; it must be a mapping such as `population: ...`")
     try:
-        document = _overridden(document, overrides)
+        document = overridden(document, overrides)
         if seed is not None:
             document["seed"] = seed
         scenario = Scenario.model_validate(document)
@@ -218,7 +214,9 @@ def parse(
             scenario = scenario.model_copy(update={"population": population})
         _check_combination(scenario)
     except ValidationError as error:
-        raise InputError(describe(error, source)) from None
+        raise InputError(describe(error, _known_keys(), source)) from None
+    except RecursionError:
+        raise InputError(f"{source}: it is nested too deeply; write it flat") from None
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     return scenario
@@ -234,6 +232,7 @@ def _check_combination(scenario: Scenario) -> None:
     if rows is not None and rows < clients:
         raise bad_field("population.clients", clients, f"the data hold only {rows} rows; lower it")
     mechanism = scenario.bound_mechanism
+    server = scenario.participation.decided_by == "shuffler"
     kind = MECHANISMS.dump(scenario.mechanism)["kind"]
     if (mechanism.where == "aggregator") != (scenario.trust == "central"):
         place = "the aggregator" if mechanism.where == "aggregator" else "the client"
@@ -249,13 +248,14 @@ def _check_combination(scenario: Scenario) -> None:
             mechanism.messages_per_report,
             "a report has at most 65535 messages; lower mechanism.coordinates or mechanism.levels",
         )
-    if scenario.trust == "shuffle" and scenario.shuffle.min_batch > clients:
-        remedy = f"there are only {clients} clients, so nothing would ever be released; lower it"
+    most = scenario.participation.expected(clients, 1.0) if server else clients
+    if scenario.trust == "shuffle" and scenario.shuffle.min_batch > most:
+        remedy = f"at most {most:g} clients report, so nothing would ever be released; lower it"
         raise bad_field("shuffle.min_batch", scenario.shuffle.min_batch, remedy)
     if math.isinf(mechanism.event().epsilon):
         remedy = (
             "a message would be flipped less often than 53-bit draws can express, so no guarantee "
-            "holds; lower it below 30 per message"
+            "holds; lower it below 25 per message"
         )
         raise bad_field("mechanism.epsilon_local", scenario.mechanism.epsilon_local, remedy)
     spent = mechanism.event().delta * scenario.task.rounds
@@ -265,9 +265,10 @@ def _check_combination(scenario: Scenario) -> None:
             "the mechanism's delta, or use fewer task.rounds"
         )
         raise bad_field("privacy.delta", scenario.privacy.delta, remedy)
-    sample = np.arange(min(_SAMPLE if rows is None else rows, clients), dtype=np.uint32)
-    for start in range(0, len(sample), _SAMPLE):
-        ids = sample[start : start + _SAMPLE]
+    block = max(1, min(_SAMPLE, _SAMPLE_BYTES // (8 * mechanism.domain.dimension)))
+    sample = np.arange(min(block if rows is None else rows, clients), dtype=np.uint32)
+    for start in range(0, len(sample), block):
+        ids = sample[start : start + block]
         values = data.values(ids, scenario.stream(0).at("data"))
         try:
             mechanism.domain.admit(values, ids, mechanism.on_out_of_range)
@@ -275,93 +276,9 @@ def _check_combination(scenario: Scenario) -> None:
             raise InputError(f"population.data: {error}") from None
 
 
-def describe(error: ValidationError, source: str = "", prefix: tuple[str, ...] = ()) -> str:
-    """Turn pydantic's findings into one message: file, field, value and remedy of each."""
-    findings: dict[str, list[str]] = {}
-    for found in error.errors():
-        field = ".".join((*prefix, *_path(found["loc"]))) or "scenario"
-        message = re.sub(r"^Value error, ", "", found["msg"])
-        message = re.sub(r"^\w+ should ", "it must ", message)
-        if found["type"] in ("model_type", "dict_type"):
-            message = "it must be a mapping of fields"
-        if found["type"] == "invalid_key":
-            message = "keys must be words; `raydp-sim schema` lists them"
-        if found["type"] == "missing":
-            head, message = f"{field} is missing; ", "add it"
-        elif found["type"] == "missing_kind":
-            head = f"{field} is missing; "
-        elif found["type"] == "extra_forbidden":
-            head, message = f"{field} is not a known key; ", _nearest(field)
-            if not isinstance(found["input"], Mapping):
-                head = str(bad_field(field, found["input"], "it is not a known key; "))
-        elif isinstance(found["input"], Mapping):
-            head = _section(field, found["input"], message)
-        else:
-            head = str(bad_field(field, found["input"], ""))
-        # A field of several types has one finding for each: one line with all of them.
-        findings.setdefault(head, []).append(message)
-    lines = [head + ", or ".join(dict.fromkeys(remedies)) for head, remedies in findings.items()]
-    start = f"{source}: " if source else ""
-    return start + ("\n" + " " * len(start)).join(lines)
-
-
-def _path(loc: tuple[int | str, ...]) -> list[str]:
-    """Return the field's path without pydantic's marks of which type of a union was tried."""
-    return [str(part) for part in loc if not _UNION_MARK.fullmatch(str(part))]
-
-
-def _section(field: str, given: Mapping[str, Any], message: str) -> str:
-    """Begin the message about a whole section: not with all it holds, but with what is meant."""
-    named = re.match(r"(\w+) is ", message)
-    if named is not None and named[1] in given:
-        return f"{field}."
-    values = {str(name): value for name, value in given.items() if value is not None}
-    meant = [name for name in values if name in re.findall(r"\w{2,}", message)]
-    shown = " and ".join(f"{name} {values[name]}" for name in meant)
-    return f"{field} has {shown}; " if shown else f"{field}: "
-
-
-def _nearest(field: str) -> str:
-    *parents, name = field.split(".")
-    known: list[str] = []
-    if not parents:
-        known = list(Scenario.model_fields)
-    else:
-        section = Scenario.model_fields.get(parents[0])
-        model = section.annotation if section is not None else None
-        candidates = [model] if isinstance(model, type) else []
-        registries = (MECHANISMS, TASKS, DATASETS, AVAILABILITY, PARTICIPATION)
-        candidates += [cls for registry in registries for cls in registry.kinds.values()]
-        for cls in candidates:
-            if issubclass(cls, BaseModel):
-                known.extend(cls.model_fields)
-    near = difflib.get_close_matches(name, known, 1)
-    return f"did you mean '{near[0]}'?" if near else "remove it; `raydp-sim schema` lists the keys"
-
-
-def _overridden(document: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """Apply `a.b=value` assignments to a copy of the document."""
-    result: dict[str, Any] = _copy(document)
-    for override in overrides:
-        path, equals, text = override.partition("=")
-        keys = path.strip().split(".")
-        if not equals or not all(keys):
-            raise InputError(f"--set {override}: write it as section.field=value")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise InputError(f"--set {override}: the value is not valid YAML") from None
-        place = result
-        for key in keys[:-1]:
-            below = place.setdefault(key, {})
-            if not isinstance(below, dict):
-                raise InputError(f"--set {override}: {key} is not a section")
-            place = below
-        place[keys[-1]] = value
-    return result
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _copy(inner) for key, inner in value.items()}
-    return [_copy(inner) for inner in value] if isinstance(value, list) else value
+def _known_keys() -> set[str]:
+    """Return every key of every section and piece."""
+    registries = (MECHANISMS, TASKS, DATASETS, AVAILABILITY, PARTICIPATION)
+    pieces = (cls for registry in registries for cls in registry.kinds.values())
+    sections = (Scenario, Population, Shuffle, Privacy, Placement, Metrics)
+    return {key for model in (*sections, *pieces) for key in model.model_fields}

@@ -7,19 +7,19 @@ buckets in order are then a uniformly random permutation of the whole batch (Rao
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.batches import BUCKETS, Reports, Shuffled
+from raydp_sim.batches import BUCKETS, Everyone, Listed, Reports, Senders, Shuffled
 from raydp_sim.random import ClientStream, Ids, Stream
 
 _LANES = 10  # buckets (6 bits each) in one 64-bit word
-_CHUNK_ROWS = 1 << 20
-_CHUNK_BYTES = 1 << 22  # a chunk is cut where either is reached, at the next end of a group
+_CHUNK_BYTES = 1 << 22
 _LARGE_GROUP = 512
 
 
@@ -62,19 +62,10 @@ def _lanes(stream: ClientStream, words: int) -> NDArray[np.uint8]:
 class Gathered:
     """One release's messages in canonical order, each once."""
 
-    client: Ids
-    sequence: NDArray[np.uint16]
+    senders: Senders
     bucket: NDArray[np.uint8]
     payload: NDArray[Any]
-    duplicates: int
-
-    def participants(self) -> Ids:
-        """Return the clients with at least one message here, in increasing order."""
-        if len(self.client) == 0:
-            return self.client
-        first = np.ones(len(self.client), dtype=np.bool_)
-        np.not_equal(self.client[1:], self.client[:-1], out=first[1:])
-        return self.client if first.all() else self.client[first]
+    duplicates: int = 0
 
 
 def gather(batches: Iterable[Reports]) -> Gathered:
@@ -82,50 +73,87 @@ def gather(batches: Iterable[Reports]) -> Gathered:
 
     Batches of disjoint, increasing ranges of clients need no sorting; one check sees to that.
     """
-    parts = sorted(
-        (b for b in batches if len(b.client)), key=lambda b: (int(b.client[0]), int(b.sequence[0]))
-    )
+    parts = sorted((b for b in batches if len(b.senders)), key=lambda b: b.senders.first())
     if not parts:
         empty = np.empty(0, np.uint32)
-        return Gathered(empty, empty.astype(np.uint16), empty.astype(np.uint8), empty, 0)
-    columns = [
-        getattr(parts[0], name)
-        if len(parts) == 1
-        else np.concatenate([getattr(part, name) for part in parts])
-        for name in ("client", "sequence", "bucket", "payload")
-    ]
-    client, sequence = columns[0], columns[1]
+        nobody = Listed(empty, empty.astype(np.uint16))
+        return Gathered(nobody, empty.astype(np.uint8), empty)
+    bucket = _joined([part.bucket for part in parts])
+    payload = _joined([part.payload for part in parts])
+    everyone = _adjacent([part.senders for part in parts])
+    if everyone is not None:
+        return Gathered(everyone, bucket, payload)
+    listed = [part.senders.listed() for part in parts]
+    client = _joined([senders.client for senders in listed])
+    sequence = _joined([senders.sequence for senders in listed])
     rises = client[1:] > client[:-1]
     if not rises.all():
         rises |= (client[1:] == client[:-1]) & (sequence[1:] > sequence[:-1])
     if rises.all():
-        return Gathered(columns[0], columns[1], columns[2], columns[3], 0)
+        return Gathered(Listed(client, sequence), bucket, payload)
     order = np.lexsort((sequence, client))
     client, sequence = client[order], sequence[order]
     fresh = np.ones(len(order), dtype=np.bool_)
     fresh[1:] = (client[1:] != client[:-1]) | (sequence[1:] != sequence[:-1])
-    order = order[fresh]
-    kept = [column[order] for column in columns]
-    return Gathered(kept[0], kept[1], kept[2], kept[3], int((~fresh).sum()))
+    order, senders = order[fresh], Listed(client[fresh], sequence[fresh])
+    return Gathered(senders, bucket[order], payload[order], int((~fresh).sum()))
+
+
+def _joined(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def _adjacent(parts: list[Senders]) -> Everyone | None:
+    """Return whole ranges that follow one another as a single one, the usual case of a round."""
+    ranges = [part.clients for part in parts if isinstance(part, Everyone)]
+    messages = {part.messages for part in parts if isinstance(part, Everyone)}
+    follow = all(a.stop == b.start for a, b in pairwise(ranges))
+    if len(ranges) < len(parts) or len(messages) > 1 or not follow:
+        return None
+    return Everyone(range(ranges[0].start, ranges[-1].stop), messages.pop())
 
 
 @dataclass(frozen=True, eq=False)
 class Permuted:
-    """A closed batch: which rows come out, group by group, in which order."""
+    """A closed batch in the order in which it comes out, group by group."""
 
     release: int
     groups: NDArray[np.int64]
     lengths: NDArray[np.int64]
-    order: NDArray[np.int64]
     payload: NDArray[Any]
-    cuts: NDArray[np.int64]  # chunk c holds the groups cuts[c] .. cuts[c + 1]
 
-    def chunk(self, number: int) -> Shuffled:
-        """Return one chunk of the stream."""
-        groups = slice(int(self.cuts[number]), int(self.cuts[number + 1]))
-        start = int(self.lengths[: groups.start].sum())
-        rows = self.order[start : start + int(self.lengths[groups].sum())]
-        return Shuffled(self.release, self.groups[groups], self.lengths[groups], self.payload[rows])
+    def chunk(self, first: int, last: int) -> Shuffled:
+        """Return the groups `first` to `last - 1` of the stream."""
+        begin, end = np.searchsorted(self.groups, (first, last))
+        lengths = self.lengths[begin:end]
+        start = int(self.lengths[:begin].sum())
+        rows = self.payload[start : start + int(lengths.sum())]
+        return Shuffled(self.release, self.groups[begin:end], lengths, rows)
+
+
+def cuts(groups: int, payload_bytes: int) -> list[int]:
+    """Return where to cut the stream into chunks: by size alone, the same for any shufflers.
+
+    Example:
+        >>> cuts(64, 9 << 20)
+        [0, 21, 42, 64]
+    """
+    chunks = min(groups, max(1, -(-payload_bytes // _CHUNK_BYTES)))
+    return [groups * chunk // chunks for chunk in range(chunks + 1)]
+
+
+def interleave(parts: Sequence[Shuffled]) -> Shuffled:
+    """Put several shufflers' shares of the same groups in order."""
+    if len(parts) == 1:
+        return parts[0]
+    groups = np.concatenate([part.groups for part in parts])
+    lengths = np.concatenate([part.lengths for part in parts])
+    payload = np.concatenate([part.payload for part in parts])
+    order = np.argsort(groups)
+    starts = np.cumsum(lengths) - lengths
+    runs = [payload[starts[i] : starts[i] + lengths[i]] for i in order]
+    joined = np.concatenate(runs) if runs else payload
+    return Shuffled(parts[0].release, groups[order], lengths[order], joined)
 
 
 def permute(release: int, batch: Gathered, messages: int, routing: str, stream: Stream) -> Permuted:
@@ -141,7 +169,9 @@ def permute(release: int, batch: Gathered, messages: int, routing: str, stream: 
     logical = messages if routing == "per-index" else 1
     key: NDArray[Any] = batch.bucket
     if logical > 1:
-        key = batch.sequence.astype(np.uint16 if logical * BUCKETS <= 1 << 16 else np.uint32)
+        # The narrowest type sorts fastest: NumPy's radix sort takes one pass per byte.
+        width = np.min_scalar_type(logical * BUCKETS - 1)
+        key = batch.senders.listed().sequence.astype(width)
         key *= key.dtype.type(BUCKETS)
         key += batch.bucket
     order = np.argsort(key, kind="stable")
@@ -151,17 +181,20 @@ def permute(release: int, batch: Gathered, messages: int, routing: str, stream: 
     starts = np.cumsum(lengths) - lengths
     # A group's size is the same for any placement, so this choice is too.
     large = lengths >= _LARGE_GROUP
-    for group, start, length in zip(groups[large], starts[large], lengths[large], strict=True):
-        stream.at("group", int(group)).generator().shuffle(order[start : start + length])
     if not large.all():
         _permute_small(order, groups[~large], starts[~large], lengths[~large], logical, stream)
-    ends = np.cumsum(lengths)
     row_bytes = batch.payload.dtype.itemsize * math.prod(batch.payload.shape[1:])
-    step = min(_CHUNK_ROWS, max(1, _CHUNK_BYTES // row_bytes))
-    marks = np.arange(step, int(ends[-1]) if len(ends) else 0, step)
-    inner = np.searchsorted(ends, marks, side="left") + 1
-    cuts = np.unique(np.concatenate(([0], inner, [len(groups)])))
-    return Permuted(release, groups, lengths, order, batch.payload, cuts)
+    # Symbols shorter than their numbers are moved themselves; other rows only once, at the end.
+    whole = batch.payload.ndim == 1 and batch.payload.dtype.kind == "u"
+    short = whole and row_bytes < order.itemsize
+    moved = batch.payload[order] if short else order
+    for group, start, length in zip(groups[large], starts[large], lengths[large], strict=True):
+        rows = moved[start : start + length]
+        words = rows.astype(np.int64)  # NumPy shuffles eight bytes faster than one
+        stream.at("group", int(group)).generator().shuffle(words)
+        rows[:] = words
+    payload = moved if short else batch.payload[moved]
+    return Permuted(release, groups, lengths, payload)
 
 
 def _permute_small(

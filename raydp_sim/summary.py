@@ -24,6 +24,7 @@ def summarize(scenario: Scenario, run: RunDir, wall_s: float) -> dict[str, Any]:
     With several repetitions, metrics are means over their last releases and carry standard errors;
     privacy is that of the worst repetition, for each repetition stands for a deployment of its own.
     """
+    run.check_paid()
     rows = streams.read(run.metrics, "releases").to_pylist()
     withheld = streams.read(run.metrics, "withheld").num_rows
     last = {row["repetition"]: row for row in rows}

@@ -74,6 +74,13 @@ def test_no_release_before_its_charge_is_durable(depth, min_batch, sizes, seed):
 
 
 @plays
+def test_charges_and_discards_come_in_order(depth, min_batch, sizes, seed):
+    _, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
+    decided = [item.release for item in history if isinstance(item, (Charge, Discard))]
+    assert decided == sorted(decided) == list(range(len(sizes)))
+
+
+@plays
 def test_a_batch_below_min_batch_is_never_charged_nor_released(depth, min_batch, sizes, seed):
     _, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
     released = {item.release for item in history if isinstance(item, Release)}

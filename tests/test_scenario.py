@@ -159,3 +159,29 @@ def test_a_scenario_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
         parse(SMALL).seed = 3  # type: ignore[misc]  # that it cannot is the point
     assert isinstance(parse(SMALL), Scenario)
+
+
+def test_a_key_given_twice_is_refused_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "twice.yaml"
+    file.write_text("name: a\nseed: 1\nseed: 2\n")
+    with pytest.raises(InputError, match=r"twice.yaml: .*line 3, .*'seed' is given twice"):
+        load(file)
+
+
+def test_the_rounds_can_be_set_where_the_file_leaves_the_task_out() -> None:
+    document = {
+        "name": "a",
+        "population": {"clients": 5, "data": {"kind": "bernoulli", "probability": 0.5}},
+        "mechanism": {"kind": "2rr", "epsilon_local": 1.0},
+    }
+    assert parse(document, ["task.rounds=3"]).task.rounds == 3
+
+
+def test_an_epsilon_beyond_the_draws_is_refused() -> None:
+    document = {
+        "name": "a",
+        "population": {"clients": 5, "data": {"kind": "bernoulli", "probability": 0.5}},
+        "mechanism": {"kind": "2rr", "epsilon_local": 40.0},
+    }
+    with pytest.raises(InputError, match=r"mechanism.epsilon_local is 40.0; .*53-bit"):
+        parse(document)

@@ -1,14 +1,14 @@
 """The shuffle is uniform, the same for any number of shufflers, and counts every message once."""
 
 import math
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
 from raydp_sim import shuffle
-from raydp_sim.batches import BUCKETS, Reports
+from raydp_sim.batches import BUCKETS, Everyone, Listed, Reports
 from raydp_sim.random import Stream
 
 FALSE_ALARM = 1e-7
@@ -21,28 +21,27 @@ def reports(ids, messages=1, release=0, source=0, epoch=0, payload=None, stream=
     sequence = np.tile(np.arange(messages, dtype=np.uint16), len(ids))
     if payload is None:
         payload = client.astype(np.int64) * messages + sequence
-    return Reports(release, source, epoch, client, sequence, bucket, payload)
+    return Reports(release, source, epoch, Listed(client, sequence), bucket, payload)
 
 
 def rows(batch, mask):
-    columns = (batch.client, batch.sequence, batch.bucket, batch.payload)
-    return Reports(batch.release, batch.source, batch.epoch, *(c[mask] for c in columns))
+    listed = batch.senders.listed()
+    senders = Listed(listed.client[mask], listed.sequence[mask])
+    place = (batch.release, batch.source, batch.epoch)
+    return Reports(*place, senders, batch.bucket[mask], batch.payload[mask])
 
 
 def released(batch, messages, routing, stream, shufflers=1):
-    """The whole stream as its consumer would order it, with the logical shuffler of each row."""
+    """The whole stream as its consumer gets it, with the logical shuffler of each row."""
     pieces = []
     for number in range(shufflers):
         share = shuffle.gather([rows(batch, batch.bucket % shufflers == number)])
-        permuted = shuffle.permute(batch.release, share, messages, routing, stream)
-        for chunk in range(len(permuted.cuts) - 1):
-            part = permuted.chunk(chunk)
-            ends = np.cumsum(part.lengths)
-            for group, end, length in zip(part.groups, ends, part.lengths, strict=True):
-                pieces.append((int(group), part.payload[end - length : end]))
-    pieces.sort(key=lambda piece: piece[0])
-    index = np.repeat([g // BUCKETS for g, _ in pieces], [len(p) for _, p in pieces])
-    return index, np.concatenate([p for _, p in pieces])
+        pieces.append(shuffle.permute(batch.release, share, messages, routing, stream))
+    logical = messages if routing == "per-index" else 1
+    bounds = pairwise(shuffle.cuts(logical * BUCKETS, batch.payload.nbytes))
+    chunks = [shuffle.interleave([piece.chunk(*cut) for piece in pieces]) for cut in bounds]
+    payload = np.concatenate([chunk.payload for chunk in chunks])
+    return np.concatenate([chunk.index for chunk in chunks]), payload
 
 
 @pytest.mark.parametrize("shufflers", [1, 2, 5])
@@ -72,7 +71,9 @@ def test_both_ways_to_permute_a_group_are_uniform(large_group, monkeypatch):
     zeros = np.zeros(5, np.uint8)
     releases = 6000
     for release in range(releases):
-        batch = Reports(release, 0, 0, ids, zeros.astype(np.uint16), zeros + 3, ids.astype(int))
+        batch = Reports(
+            release, 0, 0, Listed(ids, zeros.astype(np.uint16)), zeros + 3, ids.astype(int)
+        )
         root = Stream(4).at(release)
         _, payload = released(batch, 1, "per-index", root)
         counts[orders[tuple(int(value) for value in payload)]] += 1
@@ -155,28 +156,68 @@ def test_a_replayed_message_counts_once():
     gathered = shuffle.gather([whole, rows(whole, slice(31, 90)), whole])
     assert np.array_equal(gathered.payload, whole.payload)
     assert gathered.duplicates == 59 + 200
-    assert np.array_equal(gathered.participants(), np.arange(100))
+    assert np.array_equal(gathered.senders.participants(), np.arange(100))
 
 
 def test_interleaved_clients_are_put_in_order():
     whole = reports(range(60))
     gathered = shuffle.gather([rows(whole, slice(0, None, 2)), rows(whole, slice(1, None, 2))])
-    assert np.array_equal(gathered.client, np.arange(60))
+    assert np.array_equal(gathered.senders.client, np.arange(60))
 
 
 def test_an_empty_batch_has_no_chunks():
     gathered = shuffle.gather([])
     permuted = shuffle.permute(0, gathered, 1, "per-index", Stream(1))
-    assert len(permuted.cuts) == 1 and len(gathered.participants()) == 0
+    assert (
+        len(permuted.chunk(0, BUCKETS).payload) == 0 and len(gathered.senders.participants()) == 0
+    )
 
 
 def test_chunks_cover_the_batch_once(monkeypatch):
-    monkeypatch.setattr(shuffle, "_CHUNK_ROWS", 100)
+    monkeypatch.setattr(shuffle, "_CHUNK_BYTES", 800)
     gathered = shuffle.gather([reports(range(1000), 2)])
     permuted = shuffle.permute(0, gathered, 2, "per-index", Stream(1))
-    chunks = [permuted.chunk(number) for number in range(len(permuted.cuts) - 1)]
-    assert len(chunks) > 10
+    bounds = shuffle.cuts(2 * BUCKETS, gathered.payload.nbytes)
+    chunks = [permuted.chunk(*cut) for cut in pairwise(bounds)]
+    assert len(chunks) == 20
     assert max(len(chunk.payload) for chunk in chunks) < 200
     together = np.concatenate([chunk.payload for chunk in chunks])
     assert np.array_equal(np.sort(together), np.arange(2000))
     assert sum(math.prod(chunk.index.shape) for chunk in chunks) == 2000
+
+
+def dense(first, last, messages=2, whole=None):
+    """The same rows as listed ones, without the list."""
+    senders = Everyone(range(first, last), messages)
+    cut = slice(first * messages, last * messages)
+    return Reports(0, 0, 0, senders, whole.bucket[cut], whole.payload[cut])
+
+
+def test_whole_ranges_gather_to_what_their_lists_gather_to():
+    whole = reports(range(100), 2)
+    listed = shuffle.gather([whole])
+    gathered = shuffle.gather([dense(60, 100, whole=whole), dense(0, 60, whole=whole)])
+    assert isinstance(gathered.senders, Everyone)
+    assert gathered.senders.clients == range(100) and gathered.senders.reports() == 100
+    assert np.array_equal(gathered.senders.listed().client, listed.senders.client)
+    assert np.array_equal(gathered.senders.listed().sequence, listed.senders.sequence)
+    for routing in ("per-index", "single"):
+        one = shuffle.permute(0, gathered, 2, routing, Stream(3))
+        other = shuffle.permute(0, listed, 2, routing, Stream(3))
+        assert np.array_equal(one.payload, other.payload)
+
+
+@pytest.mark.parametrize("cuts", [((0, 60), (50, 100)), ((0, 100), (0, 100)), ((0, 40), (60, 100))])
+def test_ranges_that_overlap_or_leave_gaps_are_listed(cuts):
+    whole = reports(range(100), 2)
+    gathered = shuffle.gather([dense(*cut, whole=whole) for cut in cuts])
+    everyone = sorted({client for cut in cuts for client in range(*cut)})
+    assert gathered.senders.participants().tolist() == everyone
+    sent = 2 * sum(last - first for first, last in cuts)
+    assert gathered.duplicates == sent - 2 * len(everyone) == sent - len(gathered.payload)
+
+
+def test_a_range_and_a_list_gather_together():
+    whole = reports(range(100), 2)
+    gathered = shuffle.gather([dense(0, 60, whole=whole), rows(whole, slice(120, 200))])
+    assert np.array_equal(gathered.payload, whole.payload)

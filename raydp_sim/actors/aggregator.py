@@ -9,7 +9,7 @@ from raydp_sim.errors import RunError
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
-from raydp_sim.shuffle import Gathered
+from raydp_sim.shuffle import Gathered, interleave
 from raydp_sim.tasks.base import Arrays, Ask
 
 
@@ -36,12 +36,12 @@ class AggregatorActor:
         """Return what the clients are told next."""
         return self.scenario.task.ask(self.task_state)
 
-    def fold(self, batch: Shuffled) -> int:
-        """Fold one chunk; return its number of messages."""
-        if not isinstance(batch, Shuffled):
-            raise RunError(f"the aggregator was handed {type(batch).__name__}, not Shuffled")
-        self.counts = self.scenario.task.fold(self.mechanism, self.counts, batch)
-        return len(batch.payload)
+    def fold(self, *parts: Shuffled) -> None:
+        """Fold one chunk, given as the shufflers' shares of it."""
+        for part in parts:
+            if not isinstance(part, Shuffled):
+                raise RunError(f"the aggregator was handed {type(part).__name__}, not Shuffled")
+        self.counts = self.scenario.task.fold(self.mechanism, self.counts, interleave(parts))
 
     def step(self, release: int) -> Arrays:
         """Make the release from what was folded; return what it makes public."""
@@ -65,9 +65,9 @@ class ServerActor(AggregatorActor):
         self.inbox = Inbox()
         self.closed: dict[int, Gathered] = {}
 
-    def choose(self, release: int, time: float) -> Ids:
-        """Choose the cohort of a release."""
-        return choose_cohort(self.scenario, self.repetition, release, time)
+    def choose(self, release: int, time: float, share: int) -> tuple[Ids, list[int]]:
+        """Choose the cohort of a release; see `ShufflerActor.choose`."""
+        return choose_cohort(self.scenario, self.repetition, release, time, share)
 
     def admit(self, source: int, epoch: int) -> None:
         """See `Inbox.admit`."""
@@ -77,18 +77,16 @@ class ServerActor(AggregatorActor):
         """See `Inbox.collect`."""
         return self.inbox.collect(batch)
 
-    def close(self, release: int) -> tuple[dict[str, int], Ids]:
+    def close(self, release: int) -> tuple[dict[str, int], Ids | range]:
         """Close a batch; see `ShufflerActor.close`. It is folded in one piece."""
         self.closed[release] = batch = self.inbox.close(release)
-        return batch_counts(batch, 1), batch.participants()
+        return batch_counts(batch), batch.senders.participants()
 
-    def fold_reports(self, release: int) -> int:
+    def fold_reports(self, release: int) -> None:
         """Fold a closed batch; called only once the release is paid for."""
         batch = self.closed.pop(release)
-        columns = (batch.client, batch.sequence, batch.bucket, batch.payload)
-        reports = Reports(release, 0, 0, *columns)
+        reports = Reports(release, 0, 0, batch.senders, batch.bucket, batch.payload)
         self.counts = self.scenario.task.fold(self.mechanism, self.counts, reports)
-        return len(batch.payload)
 
     def discard(self, release: int) -> None:
         """Drop a batch that is too small to be used."""

@@ -1,12 +1,12 @@
 """The client actor: some clients with their data, their state and their randomizers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.batches import Reports
+from raydp_sim.batches import Everyone, Listed, Reports, Senders
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
@@ -75,24 +75,19 @@ class ClientActor:
             bucket = draw_buckets(self.stream.at("bucket", release), ids, messages).reshape(-1)
         else:
             bucket = np.zeros(len(ids) * messages, np.uint8)
-        client = ids if messages == 1 else np.repeat(ids, messages)
-        sequence = np.tile(np.arange(messages, dtype=np.uint16), len(ids))
-        flat = payload.reshape(len(client), *payload.shape[2:])
-        batches = []
-        for shuffler in range(shufflers):
-            mine: Any = slice(None) if shufflers == 1 else bucket % shufflers == shuffler
-            batches.append(
-                Reports(
-                    release,
-                    self.source,
-                    self.epoch,
-                    client[mine],
-                    sequence[mine],
-                    bucket[mine],
-                    flat[mine],
-                )
-            )
+        flat = payload.reshape(len(bucket), *payload.shape[2:])
+        whole = (release, self.source, self.epoch, self._senders(rows, ids), bucket, flat)
+        batches = [Reports(*whole)]
+        if shufflers > 1:
+            batches = [_part(batches[0], bucket % shufflers == j) for j in range(shufflers)]
         return (Receipt(len(ids), clipped, self._truth(rows)), *batches)
+
+    def _senders(self, rows: Any, ids: Ids) -> Senders:
+        messages = self.mechanism.messages_per_report
+        if isinstance(rows, slice):
+            return Everyone(range(int(self.ids[0]), int(self.ids[-1]) + 1), messages)
+        sequence = np.arange(messages, dtype=np.uint16)
+        return Listed(np.repeat(ids, messages), np.tile(sequence, len(ids)))
 
     def remembered(self) -> Arrays:
         """Return what these clients remember, for a checkpoint."""
@@ -122,13 +117,17 @@ class ClientActor:
         width, report_bytes = self.data.shape[1], -(-self.mechanism.bits // 8)
         size = max(256, min(_COPY_BYTES // (8 * width), _BLOCK_BYTES // max(8, report_bytes)))
         stream = self.stream.at("randomize", release).clients(ids)
+        # The task's own draws must never be the randomizer's.
+        task_stream = self.stream.at("task", release).clients(ids)
         parts, clipped = [], 0
         for start in range(0, max(1, len(ids)), size):
             block = slice(start, start + size)
             mine = block if isinstance(rows, slice) else rows[block]
             own = stream.take(block)
             before = {name: column[mine] for name, column in self.state.items()}
-            values, after = self.scenario.task.client(ask, self.data[mine], before, own)
+            values, after = self.scenario.task.client(
+                ask, self.data[mine], before, task_stream.take(block)
+            )
             for name, column in self.state.items():
                 column[mine] = after[name]
             sent = self.mechanism.messages(values, own)
@@ -146,3 +145,9 @@ class ClientActor:
         absent = np.ones(len(self.ids), np.bool_)
         absent[rows] = False
         return np.asarray(self.whole - task.truth(self.mechanism, self.data[absent]))
+
+
+def _part(batch: Reports, mine: NDArray[np.bool_]) -> Reports:
+    senders = batch.senders.listed()
+    part = Listed(senders.client[mine], senders.sequence[mine])
+    return replace(batch, senders=part, bucket=batch.bucket[mine], payload=batch.payload[mine])

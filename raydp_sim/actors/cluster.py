@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import psutil
 import ray
 
-from raydp_sim.errors import InputError
+from raydp_sim.errors import InputError, RunError
 
 _SOCKET_ROOM = 40  # Ray's socket paths may have 107 bytes and add about 65 to their folder
 _DIAL_SECONDS = 5.0
@@ -28,28 +28,43 @@ def connected(address: str | None, timeout: float) -> Iterator[None]:
 
     Raises:
         InputError: when there is no cluster at the address.
+        RunError: when a private Ray cannot be started.
     """
     if ray.is_initialized():
+        here = ray.get_runtime_context().gcs_address
+        if address not in (None, "auto", here):
+            raise InputError(
+                f"--address is {address!r}; this process already uses the Ray at {here}: leave the "
+                "address out, or call ray.shutdown() first"
+            )
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     folder = _short_folder() if address is None else None
     try:
         with _time_limit(timeout, folder):
-            if address is None:
-                ray.init(address="local", include_dashboard=False, _temp_dir=folder, **quiet)
-            else:
-                _dial(address)
-                ray.init(address=address, **quiet)
+            _start(address, folder)
         yield
-    except ConnectionError as error:
-        raise _no_cluster(address, str(error)) from None
     finally:
         ray.shutdown()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(address: str | None, folder: str | None) -> None:
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        if address is None:
+            ray.init(address="local", include_dashboard=False, _temp_dir=folder, **quiet)
+        else:
+            _dial(address)
+            ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, OSError) as error:
+        if address is not None:
+            raise _no_cluster(address, str(error)) from None
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RunError(f"Ray could not be started: {reason}") from error
 
 
 def _short_folder() -> str:
@@ -75,7 +90,7 @@ def _dial(address: str) -> None:
         raise _no_cluster(address, str(error)) from None
 
 
-def _no_cluster(address: str | None, why: str) -> InputError:
+def _no_cluster(address: str, why: str) -> InputError:
     reason = why.splitlines()[0] if why else "no answer"
     return InputError(
         f"--address is {address!r}; no Ray cluster answers there ({reason}); start one with "

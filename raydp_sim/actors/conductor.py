@@ -1,9 +1,10 @@
 """The conductor: does what the engine commands and tells it what has happened."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from raydp_sim.actors.backend import Actor, Lost, Ref
 from raydp_sim.actors.client import Receipt
 from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.metrics import Tally
+from raydp_sim.batches import BUCKETS
 from raydp_sim.errors import RunError
+from raydp_sim.shuffle import cuts
 from raydp_sim.tasks.base import Arrays, Ask
 
 _CHUNKS_IN_FLIGHT = 4
@@ -34,9 +37,8 @@ class _Dispatch:
     counts: dict[int, dict[str, int]] = field(default_factory=dict)
     participants: list[Ref] = field(default_factory=list)
     charged: Ref = None
-    chunks: deque[tuple[Actor, int]] = field(default_factory=deque)
+    chunks: deque[tuple[int, int]] = field(default_factory=deque)
     folding: int = 0
-    messages: int = 0
 
     def total(self, name: str) -> int:
         """Add up one of the collectors' counts."""
@@ -116,10 +118,22 @@ class Conductor:
         if scenario.task.adaptive:
             (dispatch.ask,) = self.backend.call(crew.aggregator, "ask")
         if scenario.participation.decided_by == "shuffler":
-            arguments = (ask.release, ask.time)
-            (dispatch.cohort,) = self.backend.call(crew.collectors[0], "choose", *arguments)
-        for source in range(len(crew.clients)):
+            arguments = (ask.release, ask.time, crew.share)
+            dispatch.cohort, sources = self.backend.call(
+                crew.collectors[0], "choose", *arguments, returns=2
+            )
+            self.waiting[sources] = partial(self._chosen, dispatch)
+        else:
+            self._dispatch_all(dispatch, range(len(crew.clients)))
+
+    def _chosen(self, dispatch: _Dispatch, ref: Ref) -> None:
+        self._dispatch_all(dispatch, self._get(ref))
+
+    def _dispatch_all(self, dispatch: _Dispatch, sources: Iterable[int]) -> None:
+        """Ask the actors that hold somebody of the cohort, and no others."""
+        for source in sources:
             self._dispatch(dispatch, source)
+        self._check_collected(dispatch)
 
     def _dispatch(self, dispatch: _Dispatch, source: int) -> None:
         receipt, *batches = self._report(dispatch, source)
@@ -161,8 +175,11 @@ class Conductor:
         if not accepted:
             raise RunError(f"a collector refused the living batch of placement {source}")
         dispatch.acknowledged[source] += 1
-        everyone = len(self.crew.clients) * len(self.crew.collectors)
-        if sum(dispatch.acknowledged.values()) == everyone:
+        self._check_collected(dispatch)
+
+    def _check_collected(self, dispatch: _Dispatch) -> None:
+        collectors = len(self.crew.collectors)
+        if all(acknowledged == collectors for acknowledged in dispatch.acknowledged.values()):
             self._happened(engine.Collected(dispatch.release))
 
     def _replace(self, source: int) -> None:
@@ -173,6 +190,8 @@ class Conductor:
         """
         self.crew.respawn(source)
         for dispatch in (*self.since_checkpoint, *self.open.values()):
+            if source not in dispatch.acknowledged:
+                continue
             if dispatch.acknowledged[source] < len(self.crew.collectors):
                 self._dispatch(dispatch, source)
             elif self.crew.remembers:
@@ -205,34 +224,32 @@ class Conductor:
     def _release(self, release: engine.Release) -> None:
         dispatch, crew = self.open[release.release], self.crew
         if crew.scenario.trust != "shuffle":
-            then = partial(self._folded, dispatch)
-            self._call(then, crew.aggregator, "fold_reports", release.release)
-            dispatch.folding = 1
+            self._call(self._get, crew.aggregator, "fold_reports", release.release)
+            self._step(dispatch)
             return
-        for number, collector in enumerate(crew.collectors):
-            chunks = dispatch.counts[number]["chunks"]
-            dispatch.chunks.extend((collector, chunk) for chunk in range(chunks))
+        mechanism = crew.scenario.bound_mechanism
+        logical = mechanism.messages_per_report if mechanism.routing == "per-index" else 1
+        dispatch.chunks.extend(pairwise(cuts(logical * BUCKETS, dispatch.total("bytes"))))
         self._pump(dispatch)
 
     def _pump(self, dispatch: _Dispatch) -> None:
         """Keep a few chunks on their way from the shufflers to the aggregator, and no more."""
         while dispatch.chunks and dispatch.folding < _CHUNKS_IN_FLIGHT:
-            collector, number = dispatch.chunks.popleft()
-            (chunk,) = self.backend.call(collector, "chunk", dispatch.release, number)
-            self._call(partial(self._folded, dispatch), self.crew.aggregator, "fold", chunk)
+            place = (dispatch.release, *dispatch.chunks.popleft(), not dispatch.chunks)
+            shares = [self.backend.call(c, "chunk", *place)[0] for c in self.crew.collectors]
+            self._call(partial(self._folded, dispatch), self.crew.aggregator, "fold", *shares)
             dispatch.folding += 1
+            if not dispatch.chunks:
+                self._step(dispatch)  # an actor does what it is told in the order it was told
 
     def _folded(self, dispatch: _Dispatch, ref: Ref) -> None:
-        dispatch.messages += self._get(ref)
+        self._get(ref)
         dispatch.folding -= 1
         self._pump(dispatch)
-        if dispatch.folding == 0:
-            self._step(dispatch)
 
     def _step(self, dispatch: _Dispatch) -> None:
         (public,) = self.backend.call(self.crew.aggregator, "step", dispatch.release)
-        tally = self._tally(dispatch)
-        arguments = (tally, public, dispatch.charged)
+        arguments = (self._tally(dispatch), public, dispatch.charged)
         self._call(partial(self._recorded, dispatch), self.crew.metrics, "record", *arguments)
 
     def _recorded(self, dispatch: _Dispatch, ref: Ref) -> None:
@@ -293,7 +310,7 @@ class Conductor:
             time=dispatch.time,
             asked=sum(receipt.reports for receipt in receipts),
             reports=dispatch.total("reports"),
-            messages=dispatch.messages,
+            messages=dispatch.total("messages"),
             duplicates=dispatch.total("duplicates"),
             clipped=sum(receipt.clipped for receipt in receipts),
             truth=np.sum([receipt.truth for receipt in receipts], axis=0),

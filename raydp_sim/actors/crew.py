@@ -12,6 +12,8 @@ from raydp_sim.actors.client import ClientActor
 from raydp_sim.actors.ledger import LedgerActor
 from raydp_sim.actors.metrics import MetricsActor
 from raydp_sim.actors.shuffler import ShufflerActor
+from raydp_sim.datasets import DATASETS
+from raydp_sim.datasets.base import Hidden
 from raydp_sim.errors import RunError
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.random import Stream
@@ -37,6 +39,13 @@ def ranges(scenario: Scenario, cpus: int) -> list[tuple[int, int]]:
     return [(first, min(first + share, clients)) for first in range(0, clients, share)]
 
 
+def _without_data(scenario: Scenario) -> dict[str, Any]:
+    """Return the document for actors that have no business with the clients' data."""
+    document = scenario.document()
+    hidden = DATASETS.dump(Hidden(dimension=scenario.bound_mechanism.domain.dimension))
+    return {**document, "population": {**document["population"], "data": hidden}}
+
+
 def _blinded(document: dict[str, Any]) -> dict[str, Any]:
     """Give the aggregator a seed of its own: no client's draw, cohort or order follows from it."""
     high, low = Stream(document["seed"]).at("aggregator's own").key()
@@ -58,7 +67,9 @@ class Crew:
     ) -> None:
         self.scenario, self.backend = scenario, backend
         self.document = scenario.document()
+        others = _without_data(scenario)
         self.ranges = ranges(scenario, backend.cpus())
+        self.share = self.ranges[0][1] - self.ranges[0][0]  # of all placements but the last
         self.epochs = [0] * len(self.ranges)
         self.deaths = [0] * len(self.ranges)
         self.repetition = 0
@@ -68,17 +79,17 @@ class Crew:
         self.clients = [self._client(source) for source in range(len(self.ranges))]
         self.collectors: list[Actor]
         if scenario.trust == "shuffle":
-            self.aggregator = backend.spawn(AggregatorActor, _blinded(self.document))
+            self.aggregator = backend.spawn(AggregatorActor, _blinded(others))
             number = scenario.shuffle.shufflers
             spread = number > 1
             self.collectors = [
-                backend.spawn(ShufflerActor, self.document, anywhere=spread) for _ in range(number)
+                backend.spawn(ShufflerActor, others, anywhere=spread) for _ in range(number)
             ]
         else:
-            self.aggregator = backend.spawn(ServerActor, self.document)
+            self.aggregator = backend.spawn(ServerActor, others)
             self.collectors = [self.aggregator]
-        self.ledger = backend.spawn(LedgerActor, self.document, str(folder / "ledger"))
-        self.metrics = backend.spawn(MetricsActor, self.document, str(folder / "metrics"))
+        self.ledger = backend.spawn(LedgerActor, others, str(folder / "ledger"))
+        self.metrics = backend.spawn(MetricsActor, others, str(folder / "metrics"))
 
     def begin(self, repetition: int, finished: int, saved: dict[str, Arrays] | None) -> None:
         """Start or resume a repetition on every actor and wait until all are ready.
@@ -93,7 +104,11 @@ class Crew:
         waiting = {ref: source for source, ref in enumerate(loads)}
         while waiting:
             for ref in self.backend.wait(list(waiting)):
-                truths[waiting.pop(ref)] = self._get(ref, "a client actor")
+                source = waiting.pop(ref)
+                try:
+                    truths[source] = self.backend.get(ref)
+                except Lost:
+                    waiting[self.respawn(source)] = source
                 self.progress(len(truths), len(loads))
         population = np.sum([truths[source] for source in sorted(truths)], axis=0)
         calls = [
@@ -108,8 +123,12 @@ class Crew:
         for source, epoch in enumerate(self.epochs):
             self.announce(source, epoch)
 
-    def respawn(self, source: int) -> None:
-        """Replace a dead client actor; from now on batches of its earlier epochs are refused."""
+    def respawn(self, source: int) -> Ref:
+        """Replace a dead client actor; from now on batches of its earlier epochs are refused.
+
+        Returns:
+            The reference of the new actor's `load`.
+        """
         self.deaths[source] += 1
         if self.deaths[source] > _MAX_DEATHS:
             first, last = self.ranges[source]
@@ -120,8 +139,8 @@ class Crew:
         self.backend.kill(self.clients[source])
         self.epochs[source] += 1
         self.clients[source] = self._client(source)
-        self._load(source)
         self.announce(source, self.epochs[source])
+        return self._load(source)
 
     def announce(self, source: int, epoch: int) -> None:
         """Tell every collector which epoch of a placement is the living one."""

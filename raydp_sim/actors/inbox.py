@@ -1,7 +1,5 @@
 """What every collector does: take batches in, refuse zombies, close a release once."""
 
-import numpy as np
-
 from raydp_sim.batches import Reports
 from raydp_sim.shuffle import Gathered, gather
 
@@ -36,10 +34,11 @@ class Inbox:
         return gather(self._open.pop(release, []))
 
 
-def batch_counts(batch: Gathered, chunks: int) -> dict[str, int]:
+def batch_counts(batch: Gathered) -> dict[str, int]:
     """Return what the driver is told of a closed batch; none of it names a client."""
     return {
-        "reports": int(np.count_nonzero(batch.sequence == 0)),
+        "reports": batch.senders.reports(),
+        "messages": len(batch.payload),
         "duplicates": batch.duplicates,
-        "chunks": chunks,
+        "bytes": batch.payload.nbytes,
     }

@@ -30,22 +30,24 @@ class LedgerActor:
         self.repetition = repetition
         self.ledger = Ledger(self.scenario.population.clients)
         self.paid: dict[int, store.Charge] = {}
-        for row in store.read(self.folder).to_pylist():
-            if row["repetition"] != repetition:
-                continue
+        for row in store.read(self.folder, repetition).to_pylist():
             charge = store.Charge.of_row(row)
             if charge.release < finished:
                 self.ledger.charge(charge.event, charge.participants)
             else:
                 self.paid[charge.release] = charge
 
-    def charge(self, release: int, time: float, *participants: Ids) -> tuple[Guarantee, int]:
+    def charge(
+        self, release: int, time: float, *participants: Ids | range
+    ) -> tuple[Guarantee, int]:
         """Charge a release to everyone who took part; durable when this returns.
 
         Returns:
             What is proved so far, and how many clients this release was charged to.
         """
-        ids = participants[0] if len(participants) == 1 else self._union(participants)
+        ids = store.canonical(
+            participants[0] if len(participants) == 1 else self._union(participants)
+        )
         charge = store.Charge(self.repetition, release, time, self.event, ids)
         before = self.paid.pop(release, None)
         if before is None:
@@ -53,12 +55,13 @@ class LedgerActor:
         elif not before.same_as(charge):
             raise RunError(
                 f"release {release} was paid for before the interruption with other participants; "
-                "the run directory does not belong to this scenario or machine"
+                "the run directory does not belong to this scenario or machine",
+                resumable=False,
             )
         self.ledger.charge(charge.event, charge.participants)
         return self.ledger.guarantee(), len(ids)
 
-    def _union(self, parts: tuple[Ids, ...]) -> Ids:
+    def _union(self, parts: tuple[Ids | range, ...]) -> Ids:
         present = np.zeros(self.scenario.population.clients, np.bool_)
         for part in parts:
             present[part] = True

@@ -59,7 +59,6 @@ class MetricsActor:
             "batch_size": tally.reports,
             "messages": tally.messages,
             "missing": tally.asked - tally.reports,
-            "duplicates": tally.duplicates,
             "clipped": tally.clipped,
             "bits": mechanism.bits * tally.reports,
             "wire_bytes": -(-mechanism.bits // 8) * tally.reports,
@@ -70,14 +69,14 @@ class MetricsActor:
             **self.scenario.task.score(mechanism, public, tally.truth, self.population),
         }
         self._keep("releases", row)
-        self._time(tally.repetition, tally.release, tally.reports)
+        self._time(tally.repetition, tally.release, tally.reports, tally.duplicates)
         return row
 
     def withhold(self, repetition: int, release: int, moment: float, reports: int) -> None:
         """Write down that a batch was too small to be released."""
         row = {"repetition": repetition, "release": release, "time": moment, "reports": reports}
         self._keep("withheld", row)
-        self._time(repetition, release, 0)
+        self._time(repetition, release, 0, 0)
 
     def flush(self) -> None:
         """Write what is waiting as one Parquet part per stream."""
@@ -87,10 +86,11 @@ class MetricsActor:
         self.rows = {name: [] for name in streams.SCHEMAS}
         self.flushed = time.monotonic()
 
-    def _time(self, repetition: int, release: int, reports: int) -> None:
+    def _time(self, repetition: int, release: int, reports: int, duplicates: int) -> None:
         wall = time.monotonic() - self.started
-        row = {"repetition": repetition, "release": release, "wall_s": wall, "reports": reports}
-        self._keep("timing", row)
+        place = {"repetition": repetition, "release": release}
+        counts = {"reports": reports, "duplicates": duplicates}
+        self._keep("timing", {**place, "wall_s": wall, **counts})
         late = time.monotonic() - self.flushed > _FLUSH_SECONDS
         if late or len(self.rows["timing"]) >= _FLUSH_ROWS:
             self.flush()

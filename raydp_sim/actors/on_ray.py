@@ -53,6 +53,8 @@ class OnRay:
         """Wait for one, then take along whatever else is ready."""
         listed = list(refs)
         ray.wait(listed, num_returns=1, fetch_local=False)
+        if len(listed) == 1:
+            return listed
         ready, _ = ray.wait(listed, num_returns=len(listed), timeout=0, fetch_local=False)
         return list(ready)
 
@@ -62,8 +64,8 @@ class OnRay:
             return ray.get(ref)
         except RayTaskError as error:
             cause = error.cause
-            if isinstance(cause, InputError):
-                raise InputError(str(cause)) from None
+            if isinstance(cause, (InputError, RunError)):
+                raise cause from None
             if isinstance(cause, _GONE):
                 raise Lost(_reason(cause)) from None
             raise RunError(f"an actor failed: {cause!r}") from error
@@ -77,6 +79,10 @@ class OnRay:
 
 def _reason(error: Exception) -> str:
     """Say in one line who died; Ray's own text has ten."""
-    lines = [line.strip() for line in str(error).splitlines()] or [type(error).__name__]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    if "creation" in lines[0]:
+        return f"an actor could not be made: {lines[-1]}"
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("class_name:")]
     return f"{names[0]}: {lines[0]}" if names else lines[0]

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from raydp_sim.actors.inbox import Inbox, batch_counts
 from raydp_sim.batches import Reports, Shuffled
 from raydp_sim.random import Ids
@@ -9,17 +11,20 @@ from raydp_sim.scenario import Scenario
 from raydp_sim.shuffle import Permuted, permute
 
 
-def choose_cohort(scenario: Scenario, repetition: int, release: int, time: float) -> Ids:
+def choose_cohort(
+    scenario: Scenario, repetition: int, release: int, time: float, share: int
+) -> tuple[Ids, list[int]]:
     """Choose who is asked, as the scenario's policy says, without looking at anyone's data."""
     root = scenario.stream(repetition)
     availability = scenario.population.availability
     there = root.at("availability")
-    return scenario.participation.choose(
+    cohort = scenario.participation.choose(
         scenario.population.clients,
         lambda ids: availability.available(ids, time, there),
         availability.rate(),
         root.at("participation", release),
     )
+    return cohort, np.unique(cohort // np.uint32(share)).tolist()
 
 
 class ShufflerActor:
@@ -36,9 +41,13 @@ class ShufflerActor:
         self.inbox = Inbox()
         self.closed: dict[int, Permuted] = {}
 
-    def choose(self, release: int, time: float) -> Ids:
-        """Choose the cohort of a release; the aggregator never learns it."""
-        return choose_cohort(self.scenario, self.repetition, release, time)
+    def choose(self, release: int, time: float, share: int) -> tuple[Ids, list[int]]:
+        """Choose the cohort of a release; the aggregator never learns it.
+
+        Returns:
+            The cohort, and which placements of `share` clients each hold somebody of it.
+        """
+        return choose_cohort(self.scenario, self.repetition, release, time, share)
 
     def admit(self, source: int, epoch: int) -> None:
         """See `Inbox.admit`."""
@@ -48,25 +57,24 @@ class ShufflerActor:
         """See `Inbox.collect`."""
         return self.inbox.collect(batch)
 
-    def close(self, release: int) -> tuple[dict[str, int], Ids]:
+    def close(self, release: int) -> tuple[dict[str, int], Ids | range]:
         """Close and permute a batch.
 
         Returns:
-            The number of reports (counted by their first message), of duplicates dropped and of
-            chunks to come; and, for the ledger alone, who took part.
+            The number of reports (counted by their first message), of messages, of duplicates
+            dropped and of bytes to come; and, for the ledger alone, who took part.
         """
         batch = self.inbox.close(release)
         mechanism = self.mechanism
         stream = self.scenario.stream(self.repetition).at("permute", release)
         permuted = permute(release, batch, mechanism.messages_per_report, mechanism.routing, stream)
         self.closed[release] = permuted
-        return batch_counts(batch, len(permuted.cuts) - 1), batch.participants()
+        return batch_counts(batch), batch.senders.participants()
 
-    def chunk(self, release: int, number: int) -> Shuffled:
-        """Let one chunk of a closed batch out; called only once the release is paid for."""
-        permuted = self.closed[release]
-        chunk = permuted.chunk(number)
-        if number == len(permuted.cuts) - 2:
+    def chunk(self, release: int, first: int, last: int, final: bool) -> Shuffled:
+        """Let some groups of a closed batch out; called only once the release is paid for."""
+        chunk = self.closed[release].chunk(first, last)
+        if final:
             del self.closed[release]
         return chunk
 

@@ -33,13 +33,13 @@ class Display:
         console = Console(stderr=True)
         if sys.stderr.isatty() and not console.is_dumb_terminal:
             columns = (
-                TextColumn("{task.description:<18}"),
-                BarColumn(),
+                TextColumn("{task.description:<16}"),
+                BarColumn(bar_width=14),
                 TextColumn("{task.fields[detail]}"),
                 TimeRemainingColumn(compact=True, elapsed_when_finished=True),
             )
             self.live = Progress(*columns, console=console, transient=True)
-            self.task = self.live.add_task("", total=None, detail="")
+            self.task = self.live.add_task("starting", total=None, detail="")
 
     def __enter__(self) -> "Display":
         if self.live is not None:
@@ -97,7 +97,8 @@ class Display:
         if self.live is None:
             self._line(f"release {self._place(row)}, {_state(row)}")
         else:
-            detail = f"{self._place(row)}, {_state(row)}"
+            # Short: the bar and the remaining time have to fit on the line too.
+            detail = f"{self.done:,} of {self.total:,}, {_state(row, short=True)}"
             self.live.update(self.task, completed=self.done, detail=detail)
 
     def _place(self, row: dict[str, Any]) -> str:
@@ -113,11 +114,12 @@ class Display:
             self.live.console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
-def _state(row: dict[str, Any]) -> str:
+def _state(row: dict[str, Any], short: bool = False) -> str:
     scores = [name for name in row if name not in streams.RELEASES]
     # The first score a task names is the one it is about.
-    score = f"{_words(scores[0])} {row[scores[0]]:.4g}, " if scores else ""
-    return f"{score}epsilon so far {row['epsilon']:.4g}"
+    name = " ".join(_words(scores[0]).split()[: 2 if short else None]) if scores else ""
+    score = f"{name} {row[scores[0]]:.4g}, " if scores else ""
+    return f"{score}epsilon{'' if short else ' so far'} {row['epsilon']:.4g}"
 
 
 def plan_line(plan: Plan) -> str:

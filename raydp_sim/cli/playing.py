@@ -15,19 +15,14 @@ import click
 from raydp_sim.cli.display import Display, print_summary
 from raydp_sim.errors import InputError, RunError, bad_field
 from raydp_sim.run import Run, Watcher
-from raydp_sim.rundir import RunDir
-
-# Where the scenario file was: `resume` looks there for classes by import path.
-ORIGIN = "origin.txt"
 
 
-def play(run: Run, as_json: bool, origin: Path | None = None) -> None:
+def play(run: Run, as_json: bool) -> None:
     """Play a run with live progress, then print its summary.
 
     Args:
         run: what `prepare` or `reopen` made.
         as_json: whether the summary is printed as JSON.
-        origin: the scenario file, to be noted in the run directory.
 
     Raises:
         KeyboardInterrupt: says how to resume.
@@ -38,11 +33,7 @@ def play(run: Run, as_json: bool, origin: Path | None = None) -> None:
     done = run.checkpoint.repetition * run.scenario.task.rounds + run.checkpoint.finished
     display = Display(run.scenario, done)
 
-    def started(directory: RunDir) -> None:
-        if origin is not None:
-            (directory.path / ORIGIN).write_text(f"{origin.resolve()}\n", encoding="utf-8")
-
-    run.watcher = Watcher(display.planned, display.phase, display.loaded, started)
+    run.watcher = Watcher(display.planned, display.phase, display.loaded)
     try:
         with _one_interrupt(), display, contextlib.closing(run.play()) as rows:
             for row in rows:
@@ -83,7 +74,7 @@ def check_writable(path: Path) -> None:
 
 def _interrupted(run: Run) -> str:
     path = run.directory.path
-    if not (path / "scenario.yaml").exists():
+    if not run.directory.begun():
         return "interrupted before the run began; nothing was written"
     return f"interrupted; continue with `raydp-sim resume {path}`"
 

@@ -24,9 +24,7 @@ def command(run: str, address: str | None, as_json: bool) -> None:
     It ends with the same numbers as a run that was never interrupted. For a run that is already
     complete the summary is printed again.
     """
-    origin = Path(run) / playing.ORIGIN
-    folder = Path(origin.read_text(encoding="utf-8").strip()).parent if origin.is_file() else Path()
-    search_also(Path.cwd(), folder)
+    search_also(Path.cwd())
     made = reopen(run, address)
     if made.result is not None:
         click.echo(f"{run} is already complete", err=True)

@@ -34,7 +34,7 @@ Example:
 @click.option(
     "--out",
     metavar="DIR",
-    help="The run directory, which must not exist; default: one under runs/.",
+    help="The run directory, new or empty; default: one under runs/.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")
 def command(
@@ -51,11 +51,11 @@ def command(
     directory: scenario.yaml, metrics/, ledger/, checkpoints/, summary.json, plot.png and log.txt.
     """
     path = shipped.find(scenario)
-    search_also(Path.cwd(), path.parent)
-    made = prepare(load(path, assignments, seed), out, address)
+    search_also(Path.cwd())
+    made = prepare(load(path, assignments, seed), out, address, origin=path)
     playing.check_writable(made.directory.path)
     try:
-        playing.play(made, as_json, origin=path)
+        playing.play(made, as_json)
     except InputError as error:
         # What only the running found out; the fault of an option is named by itself.
         source = "" if str(error).startswith("--") else f"{path}: "

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim.errors import InputError
 from raydp_sim.random import Ids, Stream
 from raydp_sim.registry import Piece
 
@@ -31,3 +32,20 @@ class Dataset(Piece):
     def located(self, folder: Path) -> "Dataset":
         """Return the data set with relative paths taken from the scenario file's folder."""
         return self
+
+
+class Hidden(Dataset):
+    """Stands in for the data in every actor but the clients': its width, and nothing to read.
+
+    It names no kind, so that no scenario can choose it.
+    """
+
+    dimension: int
+
+    def width(self) -> int:
+        """Return the dimension."""
+        return self.dimension
+
+    def values(self, ids: Ids, stream: Stream) -> NDArray[np.float64]:
+        """Refuse: only a client sees its data."""
+        raise InputError("the data are hidden here; only client actors hold them")

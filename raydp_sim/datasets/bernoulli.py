@@ -25,7 +25,7 @@ class Bernoulli(Dataset):
 
     kind: ClassVar[str] = "bernoulli"
     probability: Annotated[float, Field(ge=0, le=1)]
-    dimension: Annotated[int, Field(ge=1)] = 1
+    dimension: Annotated[int, Field(ge=1, le=10_000_000)] = 1
 
     def width(self) -> int:
         """Return the number of bits per client."""

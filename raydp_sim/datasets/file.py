@@ -51,14 +51,14 @@ class File(Dataset):
             table = _read(Path(self.path))
         except FileNotFoundError:
             raise bad_field(_FIELD, self.path, "there is no such file") from None
-        except (OSError, ValueError, pa.ArrowException) as error:
+        except (OSError, TypeError, ValueError, pa.ArrowException) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise bad_field(_FIELD, self.path, f"it cannot be read: {first}") from None
         if table.ndim != 2 or 0 in table.shape:
             raise bad_field(
                 _FIELD, self.path, f"its shape is {table.shape}; it must be (clients, dimension)"
             )
-        if not np.issubdtype(table.dtype, np.number) and table.dtype != np.bool_:
+        if table.dtype.kind not in "biuf":
             raise bad_field(
                 _FIELD, self.path, f"it holds {table.dtype}; every column must be a number"
             )
@@ -67,7 +67,11 @@ class File(Dataset):
 
 def _read(path: Path) -> NDArray[Any]:
     if path.suffix == ".npy":
-        return np.asanyarray(np.load(path, mmap_mode="r"))
+        try:
+            return np.asanyarray(np.load(path, mmap_mode="r"))
+        except (ValueError, EOFError):
+            # NumPy would advise to allow pickles, which can run code.
+            raise ValueError("it is not a .npy array of numbers") from None
     if path.suffix == ".csv":
         table = pyarrow.csv.read_csv(path)
     elif path.suffix == ".parquet":

@@ -26,7 +26,7 @@ class Gaussian(Dataset):
     """
 
     kind: ClassVar[str] = "gaussian"
-    dimension: Annotated[int, Field(ge=1)]
+    dimension: Annotated[int, Field(ge=1, le=10_000_000)]
     mean: float | list[float] = 0.0
     sd: Annotated[float, Field(ge=0)] = 1.0
     clip: Annotated[float, Field(gt=0)] | None = None

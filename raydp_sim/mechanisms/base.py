@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.wire import Counts as Counts
@@ -15,7 +15,17 @@ from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import Piece
 
 Floats = NDArray[np.float64]
-Positive = Annotated[float, Field(gt=0)]
+# Beyond these limits sums in fixed point and products of squares leave the range of doubles.
+_LIMITS = (1e-9, 1e9)
+
+
+def _sensible(value: float) -> float:
+    if not _LIMITS[0] <= value <= _LIMITS[1]:
+        raise ValueError(f"it must lie between {_LIMITS[0]:g} and {_LIMITS[1]:g}")
+    return value
+
+
+Positive = Annotated[float, Field(gt=0), AfterValidator(_sensible)]
 
 # Room for rounding in the data's own arithmetic; what lies inside it is clipped silently.
 _TOLERANCE = 1e-9

@@ -24,7 +24,7 @@ BlockStyle = Literal["pad", "balanced"]
 _CHUNK = 1 << 16
 
 # Beyond this the step of a 53-bit uniform shows in the flip probability: no loss is claimed then.
-_MOST_LOSS = 30.0
+_MOST_LOSS = 25.0
 
 
 @dataclass(frozen=True)

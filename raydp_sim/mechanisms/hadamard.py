@@ -1,11 +1,12 @@
 """Walsh-Hadamard transforms of many vectors, whole or only where they are needed.
 
-Everything is element-wise over the batch, so a row's result does not depend on its neighbours.
+Nothing is summed across the batch: a row's result does not depend on its neighbours.
 """
 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ _BUFFER = 1 << 17
 # a block are laid side by side: the inner loops are then long whatever the index bit.
 _PIECE = 32
 _INNER = 2048
+# Multiplications of one client up to which `factored` is used, and doubles in its buffer.
+FACTORED = 1 << 18
+_FACTORED_BUFFER = 1 << 17
 
 
 @contextmanager
@@ -91,6 +95,46 @@ def sampled(x: Floats, signs: Floats, rows: NDArray[Any], split: int) -> Floats:
                 picked = _select(top, wanted.T, now.reshape(-1), sign.reshape(-1))
                 out[first : first + size, group : group + split] = picked.T
     return out
+
+
+def factored(x: Floats, signs: Floats, rows: NDArray[Any]) -> Floats:
+    """Return what `sampled` does, for any rows: entry `rows[i, l]` of H (signs * pad(x)).
+
+    H is the Kronecker product of two smaller ones, so a client's L entries are L rows of the one
+    times its vector as a matrix, then L dot products with rows of the other: D L multiplications,
+    half the time of `sampled` for L up to 64. The product is a call of BLAS for each client by
+    itself, and below `FACTORED` multiplications BLAS does not split it among threads, so that the
+    order of summation is always the same.
+
+    Example:
+        >>> factored(np.array([[1.0, 2.0, 3.0, 4.0]]), np.ones(4), np.array([[1, 2]])).tolist()
+        [[-2.0, -4.0]]
+    """
+    n, d = x.shape
+    full, messages = len(signs), rows.shape[1]
+    low = (full.bit_length() - 1) // 2
+    left, right = _matrix(full >> low), _matrix(1 << low)
+    out = np.empty((n, messages))
+    step = min(n, max(1, _FACTORED_BUFFER // full))
+    flipped = np.zeros((step, full))
+    one = np.empty((step, messages, len(left)))
+    other, product = (np.empty((step, messages, len(right))) for _ in range(2))
+    for first in range(0, n, step):
+        size = min(step, n - first)
+        a, b, c, wanted = one[:size], other[:size], product[:size], rows[first : first + size]
+        np.multiply(x[first : first + size], signs[:d], out=flipped[:size, :d])
+        left.take(wanted >> low, axis=0, out=a, mode="clip")
+        np.matmul(a, flipped[:size].reshape(size, len(left), len(right)), out=c)
+        right.take(wanted & (len(right) - 1), axis=0, out=b, mode="clip")
+        np.einsum("njk,njk->nj", b, c, out=out[first : first + size])
+    return out
+
+
+@lru_cache(maxsize=16)
+def _matrix(size: int) -> Floats:
+    matrix = fwht(np.eye(size))
+    matrix.flags.writeable = False
+    return matrix
 
 
 def cheapest_split(full: int, coordinates: int, messages: int) -> int:

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Floats
-from raydp_sim.mechanisms.hadamard import cheapest_split, fwht, sampled
+from raydp_sim.mechanisms.hadamard import FACTORED, cheapest_split, factored, fwht, sampled
 from raydp_sim.random import Stream
 
+# Sampled entries of a Hadamard rotation up to which a product is faster than the transform.
+_FEW = 64
 # Doubles of Haar rows gathered at a time.
 _BUFFER = 1 << 16
 
@@ -78,7 +80,10 @@ class Hadamard:
 
     def pick(self, x: Floats, rows: NDArray[Any], coordinates: int) -> Floats:
         """Return entries `rows` (n, L) of U pad(x); message l samples block l % coordinates."""
-        split = cheapest_split(self.full, coordinates, rows.shape[1])
+        messages = rows.shape[1]
+        if messages <= _FEW and messages * self.full <= FACTORED:
+            return factored(x, self.signs, rows)
+        split = cheapest_split(self.full, coordinates, messages)
         if split:
             return sampled(x, self.signs, rows, split)
         return np.take_along_axis(self.rotate(x), rows, axis=1)

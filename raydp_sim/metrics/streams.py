@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from raydp_sim.privacy.store import write_table
 
-KEY = ("repetition", "release")
+KEY = ["repetition", "release"]
 
 _WHOLE = pa.int64()
 _REAL = pa.float64()
@@ -22,7 +22,6 @@ RELEASES = {
     "batch_size": _WHOLE,
     "messages": _WHOLE,
     "missing": _WHOLE,
-    "duplicates": _WHOLE,
     "clipped": _WHOLE,
     "bits": _WHOLE,
     "wire_bytes": _WHOLE,
@@ -32,8 +31,15 @@ RELEASES = {
     "epsilon_median": _REAL,
 }
 WITHHELD = {"repetition": _WHOLE, "release": _WHOLE, "time": _REAL, "reports": _WHOLE}
-# The only stream that holds wall-clock values.
-TIMING = {"repetition": _WHOLE, "release": _WHOLE, "wall_s": _REAL, "reports": _WHOLE}
+# The only stream that holds what depends on the machine: wall-clock values, and messages that came
+# again after a fault.
+TIMING = {
+    "repetition": _WHOLE,
+    "release": _WHOLE,
+    "wall_s": _REAL,
+    "reports": _WHOLE,
+    "duplicates": _WHOLE,
+}
 
 SCHEMAS = {"releases": RELEASES, "withheld": WITHHELD, "timing": TIMING}
 
@@ -51,7 +57,7 @@ def write_part(folder: Path, stream: str, rows: list[dict[str, Any]]) -> None:
     place = folder / stream
     place.mkdir(parents=True, exist_ok=True)
     first = rows[0]
-    name = f"part-{first['repetition']:04d}-{first['release']:08d}.parquet"
+    name = f"part-{first['repetition']:06d}-{first['release']:08d}.parquet"
     write_table(place / name, table(stream, rows))
 
 
@@ -65,8 +71,18 @@ def read(folder: Path, stream: str) -> pa.Table:
 
 
 def trim(folder: Path, repetition: int, finished: int) -> None:
-    """Drop parts from beyond a checkpoint; a resumed run writes the same rows again."""
+    """Drop rows from beyond a checkpoint; a resumed run writes the same rows again."""
     for path in folder.glob("*/part-*.parquet"):
-        _, part_repetition, part_release = path.stem.split("-")
-        if (int(part_repetition), int(part_release)) >= (repetition, finished):
+        rows = pq.read_table(path)
+        kept = _before(rows, repetition, finished)
+        if kept.num_rows == 0:
             path.unlink()
+        elif kept.num_rows < rows.num_rows:
+            # A batch may be withheld while the one before it is still being folded.
+            write_table(path, kept)
+
+
+def _before(rows: pa.Table, repetition: int, finished: int) -> pa.Table:
+    earlier = rows["repetition"].to_numpy() < repetition
+    same = rows["repetition"].to_numpy() == repetition
+    return rows.filter(earlier | (same & (rows["release"].to_numpy() < finished)))

@@ -35,25 +35,27 @@ class Charge:
     release: int
     time: float
     event: events.Event
-    participants: Ids
+    participants: Ids | range
 
     def row(self, clients: int) -> dict[str, Any]:
-        """Return the row as it is stored; ids as a bitmap where that is shorter than a list."""
-        dense = len(self.participants) * 32 > clients
-        if dense:
+        """Return the row as it is stored: ids as a range, a bitmap or a list, what is shortest."""
+        ids = self.participants
+        if isinstance(ids, range):
+            encoding, packed = "range", np.array([ids.start, ids.stop], "<u4").tobytes()
+        elif len(ids) * 32 > clients:
             mask = np.zeros(clients, np.uint8)
-            mask[self.participants] = 1
-            packed = np.packbits(mask).tobytes()
+            mask[ids] = 1
+            encoding, packed = "bitmap", np.packbits(mask).tobytes()
         else:
-            packed = self.participants.astype("<u4").tobytes()
+            encoding, packed = "ids", ids.astype("<u4").tobytes()
         return {
             "repetition": self.repetition,
             "release": self.release,
             "time": self.time,
             "event": type(self.event).__name__,
             "parameters": json.dumps(asdict(self.event), sort_keys=True),
-            "charged": len(self.participants),
-            "encoding": "bitmap" if dense else "ids",
+            "charged": len(ids),
+            "encoding": encoding,
             "participants": packed,
         }
 
@@ -61,10 +63,13 @@ class Charge:
     def of_row(cls, row: dict[str, Any]) -> "Charge":
         """Read a stored row back."""
         raw = np.frombuffer(row["participants"], np.uint8)
+        ids: Ids | range
         if row["encoding"] == "bitmap":
             ids = np.flatnonzero(np.unpackbits(raw)).astype(np.uint32)
         else:
             ids = raw.view("<u4").astype(np.uint32)
+        if row["encoding"] == "range":
+            ids = range(int(ids[0]), int(ids[1]))
         event = getattr(events, row["event"])(**json.loads(row["parameters"]))
         return cls(row["repetition"], row["release"], row["time"], event, ids)
 
@@ -79,18 +84,30 @@ class Charge:
         ) and np.array_equal(self.participants, other.participants)
 
 
+def canonical(participants: Ids | range) -> Ids | range:
+    """Return consecutive clients as a range, so that a row does not depend on how they came."""
+    if isinstance(participants, range) or len(participants) == 0:
+        return participants
+    first, last = int(participants[0]), int(participants[-1])
+    return range(first, last + 1) if last - first + 1 == len(participants) else participants
+
+
 def append(folder: Path, charge: Charge, clients: int) -> None:
     """Write one row; when this returns it is on disk."""
     table = pa.Table.from_pylist([charge.row(clients)], schema=SCHEMA)
-    write_table(folder / f"r{charge.repetition:04d}-{charge.release:08d}.parquet", table)
+    write_table(folder / f"r{charge.repetition:06d}-{charge.release:08d}.parquet", table)
 
 
-def read(folder: Path) -> pa.Table:
-    """Return every row, once each, ordered by repetition and release."""
-    parts = [pq.read_table(path, schema=SCHEMA) for path in sorted(folder.glob("*.parquet"))]
-    if not parts:
+def read(folder: Path, repetition: int | None = None) -> pa.Table:
+    """Return every row, of one repetition or of all, once each, in order."""
+    names = "r*.parquet" if repetition is None else f"r{repetition:06d}-*.parquet"
+    paths = [*sorted(folder.glob(names)), *folder.glob("ledger.parquet")]
+    if not paths:
         return SCHEMA.empty_table()
-    table = pa.concat_tables(parts).sort_by([("repetition", "ascending"), ("release", "ascending")])
+    table = pa.concat_tables([pq.read_table(path, schema=SCHEMA) for path in paths])
+    if repetition is not None:
+        table = table.filter(table["repetition"].to_numpy() == repetition)
+    table = table.sort_by([("repetition", "ascending"), ("release", "ascending")])
     keys = list(zip(table["repetition"].to_pylist(), table["release"].to_pylist(), strict=True))
     keep = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
     return table.take(keep) if len(keep) < len(keys) else table

@@ -24,3 +24,15 @@ class Remembering(Mean):
         reports = client_state["reports"] + 1
         values = np.clip(data / reports[:, None] + ask.broadcast["shift"], -1.0, 1.0)
         return values, {"reports": reports, "last": values[:, :2]}
+
+
+class Drawing(Mean):
+    """A task that draws under the very names that its mechanism uses, and keeps what it drew."""
+
+    kind: ClassVar[str] = "drawing"
+
+    def client_init(self, clients):
+        return {"drawn": np.zeros(clients)}
+
+    def client(self, ask, data, client_state, stream):
+        return data, {"drawn": stream.uniform("flip")[:, 0]}

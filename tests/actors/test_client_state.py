@@ -5,9 +5,11 @@ import random
 import numpy as np
 import pytest
 
+from raydp_sim.actors.client import ClientActor
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
 from raydp_sim.run import Run, prepare, reopen, run
+from raydp_sim.tasks.base import Ask
 from tests.actors.scrambled import Scrambled
 from tests.conftest import assert_identical, scenario, with_placement
 
@@ -53,6 +55,23 @@ def test_a_respawned_actor_remembers_what_its_clients_did(seed, tmp_path):
     backend.call = deadly
     rows = list(conductor.play(9))
     assert sum(crew.epochs) > 0 and rows == expected
+
+
+def test_a_tasks_draws_are_never_the_randomizers():
+    """Had both one stream, the bit of a client that holds 0 would follow from the task's draw."""
+    base = scenario(
+        clients=400,
+        task={"kind": "tests.actors.remembering:Drawing"},
+        population={"clients": 400, "data": {"kind": "bernoulli", "probability": 0.0}},
+        mechanism={"kind": "2rr", "epsilon_local": 1.0},
+    )
+    actor = ClientActor(base.document(), 0, 0, 0, 400)
+    actor.load(0, None)
+    _, batch = actor.report(0, 0.0, Ask(), None, 1)
+    flip = 1 / (1 + np.exp(1.0))
+    predicted = actor.remembered()["drawn"] < flip
+    # Of 400 clients about 107 send a 1; all of them would be predicted.
+    assert (batch.payload == 1).sum() > 50 and (predicted == (batch.payload == 1)).mean() < 0.8
 
 
 @pytest.mark.parametrize("stop", [1, 4, 8])

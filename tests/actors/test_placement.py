@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from raydp_sim.actors.backend import Inline
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
 from raydp_sim.mechanisms import MECHANISMS
@@ -71,6 +72,52 @@ def test_results_do_not_depend_on_the_order_of_answers(trust, seed, tmp_path):
     made._backend = lambda: _Holding(Scrambled(seed))
     assert len(list(made.play())) == 6
     assert_identical(tmp_path / "base", tmp_path / "scrambled")
+
+
+def test_results_do_not_depend_on_whom_the_driver_hears_first(tmp_path):
+    """Whatever is ready is handled newest first, the reverse of what Ray usually does."""
+
+    class NewestFirst(Inline):
+        def wait(self, refs):
+            return refs[-1:]
+
+    base = scenario(rounds=6, participation=CHOSEN)
+    run(base, out=tmp_path / "base")
+    made = prepare(with_placement(base, 2, clients_per_actor=30), out=tmp_path / "newest")
+    made._backend = lambda: _Holding(NewestFirst())
+    assert len(list(made.play())) == 6
+    assert_identical(tmp_path / "base", tmp_path / "newest")
+
+
+def test_the_aggregator_sees_the_same_chunks_for_any_number_of_shufflers(tmp_path, monkeypatch):
+    from raydp_sim import shuffle
+    from raydp_sim.actors import aggregator
+
+    monkeypatch.setattr(shuffle, "_CHUNK_BYTES", 64)
+    seen = {}
+    for shufflers in (1, 2, 5):
+        chunks = seen[shufflers] = []
+
+        def recording(parts, chunks=chunks):
+            whole = shuffle.interleave(parts)
+            chunks.append((whole.release, whole.groups.tolist(), whole.payload.tolist()))
+            return whole
+
+        monkeypatch.setattr(aggregator, "interleave", recording)
+        run(with_placement(scenario(), shufflers), out=tmp_path / str(shufflers))
+    assert len(seen[1]) > 8 and seen[1] == seen[2] == seen[5]
+    assert all(groups == sorted(groups) for _, groups, _ in seen[5])
+
+
+def test_only_actors_that_hold_somebody_of_the_cohort_are_asked(tmp_path):
+    base = scenario(participation={"kind": "uniform", "sampled": 3}, rounds=5)
+    backend, asked = Scrambled(1), []
+    backend.watch = lambda method, args: asked.append(method)
+    crew = Crew(with_placement(base, clients_per_actor=5), backend, tmp_path)
+    crew.begin(0, 0, None)
+    (tmp_path / "ledger").mkdir()
+    assert len(list(Conductor(crew).play(5))) == 5
+    assert 0 < asked.count("report") <= 15 < 5 * len(crew.clients)
 
 
 class _Holding:
@@ -145,7 +192,7 @@ def test_repetitions_differ_and_the_first_is_the_single_run(tmp_path):
 def test_no_more_than_four_chunks_are_in_flight(tmp_path, monkeypatch):
     from raydp_sim import shuffle
 
-    monkeypatch.setattr(shuffle, "_CHUNK_ROWS", 16)
+    monkeypatch.setattr(shuffle, "_CHUNK_BYTES", 16)
     backend = Scrambled(3)
     crew = Crew(with_placement(scenario(rounds=3), 2, clients_per_actor=50), backend, tmp_path)
     crew.begin(0, 0, None)

@@ -11,8 +11,9 @@ from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.inbox import Inbox
 from raydp_sim.actors.ledger import LedgerActor
-from raydp_sim.batches import BUCKETS, Reports, Shuffled
-from raydp_sim.errors import RunError
+from raydp_sim.batches import BUCKETS, Everyone, Listed, Reports, Shuffled
+from raydp_sim.datasets.base import Dataset, Hidden
+from raydp_sim.errors import InputError, RunError
 from raydp_sim.privacy import store
 from raydp_sim.run import run
 from raydp_sim.shuffle import Gathered
@@ -97,10 +98,12 @@ def forbidden_in(aggregator):
         kind = f"{type(thing).__module__}.{type(thing).__name__}"
         if thing is not aggregator and ("raydp_sim.actors" in kind or kind.startswith("ray.")):
             found.append(kind)
-        if isinstance(thing, (Reports, Gathered, Inbox)):
+        if isinstance(thing, (Reports, Listed, Everyone, Gathered, Inbox)):
             found.append(kind)
         if isinstance(thing, np.ndarray) and thing.dtype == np.uint32:
             found.append("an array of ids")
+        if isinstance(thing, Dataset) and not isinstance(thing, Hidden):
+            found.append("the clients' data")
     return found
 
 
@@ -123,6 +126,18 @@ def test_the_aggregator_process_holds_no_handle_either(tmp_path, ray_session):
     crew.stop()
 
 
+def test_no_actor_but_the_clients_can_read_the_data(tmp_path):
+    np.save(tmp_path / "data.npy", np.full((50, 6), 0.25))
+    data = {"kind": "file", "path": str(tmp_path / "data.npy")}
+    base = scenario(population={"clients": 50, "data": data}, rounds=2)
+    crew = played(Scrambled(2), tmp_path, base)
+    assert forbidden_in(crew.aggregator) == []
+    for actor in (*crew.collectors, crew.aggregator, crew.ledger, crew.metrics):
+        assert isinstance(actor.scenario.population.data, Hidden)
+        with pytest.raises(InputError, match="hidden"):
+            actor.scenario.population.data.values(np.arange(1, dtype=np.uint32), None)
+
+
 def test_the_search_for_handles_would_find_one(tmp_path):
     crew = played(Scrambled(2), tmp_path, shuffled_scenario())
     crew.aggregator.ledger = [crew.ledger]
@@ -136,7 +151,8 @@ def test_the_aggregator_has_a_seed_of_its_own(tmp_path):
 
 def test_the_aggregator_refuses_reports():
     column = np.zeros(1, np.uint8)
-    reports = Reports(0, 0, 0, column.astype(np.uint32), column.astype(np.uint16), column, column)
+    senders = Listed(column.astype(np.uint32), column.astype(np.uint16))
+    reports = Reports(0, 0, 0, senders, column, column)
     with pytest.raises(RunError, match="not Shuffled"):
         AggregatorActor(scenario().document()).fold(reports)
 
@@ -146,10 +162,10 @@ def test_the_ledger_row_is_on_disk_before_anything_of_its_release_is_let_out(tmp
     seen = []
     fold = AggregatorActor.fold
 
-    def checked(self, batch):
+    def checked(self, *parts):
         rows = store.read(tmp_path / "run" / "ledger")["release"].to_pylist()
-        seen.append(batch.release in rows)
-        return fold(self, batch)
+        seen.append(parts[0].release in rows)
+        return fold(self, *parts)
 
     monkeypatch.setattr(AggregatorActor, "fold", checked)
     run(base, out=tmp_path / "run")
@@ -160,7 +176,7 @@ def test_a_charge_that_fails_stops_the_release(tmp_path, monkeypatch):
     folded = []
     fold = AggregatorActor.fold
     monkeypatch.setattr(
-        AggregatorActor, "fold", lambda self, batch: (folded.append(1), fold(self, batch))[1]
+        AggregatorActor, "fold", lambda self, *parts: (folded.append(1), fold(self, *parts))[1]
     )
 
     def refused(self, *args):

@@ -92,7 +92,9 @@ def test_standard_errors_are_shown_when_there_are_repetitions(tmp_path: Path) ->
 
 
 def test_withheld_releases_are_shown(tmp_path: Path) -> None:
-    result = done("run", write(tmp_path, {"shuffle.min_batch": 21}), "--out", "made")
+    rare = {"kind": "bernoulli", "probability": 0.001}
+    fields = {"shuffle.min_batch": 20, "population.availability": rare}
+    result = done("run", write(tmp_path, fields), "--out", "made")
     assert "0 of 2; 2 withheld" in result.stdout
 
 

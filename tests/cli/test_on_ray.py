@@ -44,7 +44,7 @@ def finish(folder: Path, *arguments: str) -> str:
 
 
 def test_ctrl_c_in_mid_run_then_resume_gives_the_same_run(tmp_path: Path) -> None:
-    rounds = {"task.rounds": 400, "placement.checkpoint_seconds": 0.2}
+    rounds = {"task.rounds": 150, "placement.checkpoint_seconds": 0.2}
     path = write(tmp_path, {**rounds, "placement.backend": "ray"})
     process = start(tmp_path, "run", path, "--out", "made")
     deadline = time.monotonic() + 120
@@ -62,7 +62,7 @@ def test_ctrl_c_in_mid_run_then_resume_gives_the_same_run(tmp_path: Path) -> Non
     assert not (tmp_path / "made" / "summary.json").exists()
 
     summary = json.loads(finish(tmp_path, "resume", "made", "--json"))
-    assert summary["metrics"]["releases"] == 400
+    assert summary["metrics"]["releases"] == 150
     inline = ["--set", "placement.backend=inline", "--out", "inline"]
     finish(tmp_path, "run", path, *inline)
     assert_identical(tmp_path / "made", tmp_path / "inline")
@@ -73,3 +73,25 @@ def test_classes_of_the_user_are_found_by_every_actor(tmp_path: Path) -> None:
     options = ["--set", "placement.backend=ray", "--out", "made", "--json"]
     summary = json.loads(finish(tmp_path, "run", path, *options))
     assert summary["metrics"]["releases"] == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("127.0.0.1:1", ["'127.0.0.1:1'", "ray start --head"]),
+        ("nonsense", ["'nonsense'", "host:port"]),
+        ("127.0.0.1:99999", ["'127.0.0.1:99999'"]),
+        ("ray://127.0.0.1:10001", ["'ray://127.0.0.1:10001'", "host:port"]),
+    ],
+)
+def test_no_cluster_at_the_address(address: str, words: list[str], tmp_path: Path) -> None:
+    # In a process of its own: one that has a Ray already would use that.
+    path = write(tmp_path, {"placement.backend": "ray"})
+    process = start(tmp_path, "run", path, "--address", address)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2, err
+    assert out == "" and "Traceback" not in err
+    (message,) = [line for line in err.splitlines() if line.startswith("raydp-sim: ")]
+    for word in ["--address", *words]:
+        assert word in message
+    assert {path.name for path in tmp_path.iterdir()} == {"bad.yaml"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from raydp_sim.mechanisms.hadamard import cheapest_split, fwht, sampled
+from raydp_sim.mechanisms.hadamard import cheapest_split, factored, fwht, sampled
 from raydp_sim.mechanisms.rotation import Haar, Hadamard, make_rotation
 
 
@@ -30,6 +30,7 @@ def test_sampled_entries_are_those_of_the_whole(full, split, messages, missing):
     whole = (wide * signs) @ hadamard(full)
     expected = np.take_along_axis(whole, rows, axis=1)
     assert sampled(x, signs, rows, split) == pytest.approx(expected, abs=1e-12)
+    assert factored(x, signs, rows) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,7 @@ def test_sampled_entries_are_those_of_the_whole(full, split, messages, missing):
         (Hadamard(256, 1), 3, 3),
         (Hadamard(256, 1), 100, 100),
         (Hadamard(1 << 15, 1), 2, 2),
+        (Hadamard(1 << 15, 1), 16, 16),
         (Haar(37, 1), 4, 4),
         (Haar(1, 1), 1, 1),
     ],

@@ -114,5 +114,5 @@ def test_the_default_radius_of_a_rotation_needs_the_number_of_clients():
 
 @pytest.mark.parametrize("kind,extra", [("2rr", {}), ("rbin", {"dimension": 3, "coordinates": 1})])
 def test_no_loss_is_claimed_where_53_bit_draws_cannot_express_the_flip(kind, extra):
-    assert make(kind, epsilon_local=29.0, **extra).event().epsilon == pytest.approx(29.0)
-    assert make(kind, epsilon_local=31.0, **extra).event().epsilon == math.inf
+    assert make(kind, epsilon_local=24.0, **extra).event().epsilon == pytest.approx(24.0)
+    assert make(kind, epsilon_local=26.0, **extra).event().epsilon == math.inf

@@ -38,8 +38,10 @@ def test_sparse_candidates_are_uniform_too():
 
     Each of 20 blocks of clients should get 1/20 of the choices; chi-square, false alarm 1e-7.
     """
+
     def odd(ids):
         return ids % 2 == 1
+
     counts = np.zeros(20)
     for release in range(400):
         chosen = Uniform(sampled=50).choose(100_000, odd, 0.5, Stream(4).at(release))
@@ -63,6 +65,7 @@ def test_a_choice_looks_at_few_clients():
 def test_a_wrong_hint_costs_time_but_changes_nothing_that_matters():
     def rare(ids):
         return ids % 100 == 0
+
     chosen = Uniform(sampled=30).choose(5000, rare, 1.0, Stream(1))
     assert len(chosen) == 30 and rare(chosen).all()
 
@@ -70,12 +73,14 @@ def test_a_wrong_hint_costs_time_but_changes_nothing_that_matters():
 def test_all_take_part_when_fewer_are_there_than_wanted():
     def few(ids):
         return ids < 4
+
     assert Uniform(sampled=10).choose(50, few, 0.5, Stream(1)).tolist() == [0, 1, 2, 3]
 
 
 def test_nobody_there_gives_an_empty_cohort():
     def nobody(ids):
         return np.zeros(len(ids), dtype=bool)
+
     assert len(Uniform(sampled=10).choose(50, nobody, 0.5, Stream(1))) == 0
 
 

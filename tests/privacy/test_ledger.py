@@ -68,9 +68,26 @@ def test_an_empty_ledger_proves_zero():
 
 @given(members=st.sets(st.integers(0, 199)), clients=st.integers(200, 100_000))
 def test_a_row_comes_back_as_it_was_written(members, clients):
-    charge = store.Charge(1, 5, 2.5, LocalReport(0.5, 1e-9), ids(*sorted(members)))
-    again = store.Charge.of_row(charge.row(clients))
-    assert again.same_as(charge)
+    for participants in (ids(*sorted(members)), range(3, 3 + len(members))):
+        charge = store.Charge(1, 5, 2.5, LocalReport(0.5, 1e-9), participants)
+        again = store.Charge.of_row(charge.row(clients))
+        assert again.same_as(charge) and type(again.participants) is type(participants)
+
+
+def test_consecutive_clients_are_written_as_a_range_however_they_came():
+    assert store.canonical(ids(4, 5, 6)) == range(4, 7)
+    assert store.canonical(range(4, 7)) == range(4, 7)
+    assert store.canonical(ids(4, 6)).tolist() == [4, 6]
+    assert len(store.canonical(ids())) == 0
+
+
+def test_ranges_and_lists_charge_the_same():
+    one, other = Ledger(5), Ledger(5)
+    for first, last in ((0, 5), (0, 3), (2, 5)):
+        one.charge(LocalReport(1.0), range(first, last))
+        other.charge(LocalReport(1.0), np.arange(first, last, dtype=np.uint32))
+    assert one.guarantee() == other.guarantee()
+    assert one.guarantee().epsilon == 3.0 and one.guarantee().median == 2.0
 
 
 def test_rows_survive_and_a_crash_while_compacting_loses_nothing(tmp_path):
@@ -82,7 +99,7 @@ def test_rows_survive_and_a_crash_while_compacting_loses_nothing(tmp_path):
     store.compact(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.parquet"]
     assert store.read(tmp_path).equals(before)
-    (tmp_path / "r0000-00000003.parquet").write_bytes(singles["r0000-00000003.parquet"])
+    (tmp_path / "r000000-00000003.parquet").write_bytes(singles["r000000-00000003.parquet"])
     assert store.read(tmp_path).equals(before)
 
 

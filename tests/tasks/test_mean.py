@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from raydp_sim.errors import RunError
 from raydp_sim.mechanisms import make
 from raydp_sim.random import Stream
 from raydp_sim.run import run
@@ -118,3 +119,11 @@ def test_a_target_is_met_by_the_end_and_never_exceeded(trust, mechanism, tmp_pat
     privacy = run(base, out=tmp_path / "run").summary["privacy"]
     assert 2.99 < privacy["epsilon"] <= 3.0 + 1e-9
     assert privacy["delta"] <= 1e-6 * (1 + 1e-9)
+
+
+def test_bad_data_of_a_later_repetition_is_not_blamed_on_the_input(tmp_path):
+    """Unclipped normals leave the ball sooner or later; by then the first repetition is on disk."""
+    data = {"kind": "gaussian", "dimension": 6, "sd": 0.25}
+    base = scenario(population={"clients": 200, "data": data}, repeat=50)
+    with pytest.raises(RunError, match=r"in repetition \d+: .*outside the linf ball"):
+        run(base, out=tmp_path / "run")

@@ -26,7 +26,7 @@ class Bernoulli(Availability):
 
     kind: ClassVar[str] = "bernoulli"
     probability: Annotated[float, Field(gt=0, le=1)]
-    period: Annotated[float, Field(gt=0)] = 1.0
+    period: Annotated[float, Field(ge=1e-6, le=1e12)] = 1.0
 
     def available(self, ids: NDArray[Any], time: float, stream: Stream) -> Mask:
         """Draw one coin per client and period."""

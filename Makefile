@@ -1,0 +1,39 @@
+# Needs Python 3.11 or later and make; everything else goes into .venv.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: quickstart test test-all format check setup clean
+
+quickstart: $(READY)  ## play the first scenario
+	$(BIN)/raydp-sim run scenarios/quickstart.yaml
+
+test: check  ## every gate, as in CI
+	$(BIN)/python -m pytest -q -m "not long"
+
+test-all: check  ## also what is too slow for CI
+	$(BIN)/python -m pytest -q
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+setup: $(READY)
+
+# Made anew only when what it depends on changes.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or later is needed; give its path as make PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev]"
+	@touch $(READY)
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

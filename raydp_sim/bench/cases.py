@@ -1,0 +1,108 @@
+"""What the pipeline benchmark plays, and what it should reach."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from raydp_sim.scenario import Scenario, parse
+
+
+@dataclass(frozen=True)
+class Goals:
+    """On 2 cores, against the floor: None where no figure is asked for.
+
+    Attributes:
+        rate: least rounds per wall second, as a multiple of the floor's.
+        cpu: most CPU-seconds per round, as a multiple of the floor's.
+        pss: most bytes of the actors and the object store.
+    """
+
+    rate: float | None = None
+    cpu: float | None = None
+    pss: int | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One workload.
+
+    Attributes:
+        name: what `--case` and the floor call it.
+        title: what it is, in words.
+        clients: how many there are.
+        rounds: rounds of a measured segment for the actors, and for one process.
+        data, mechanism: those sections of the scenario.
+        per_actor: clients in one actor.
+    """
+
+    name: str
+    title: str
+    clients: int
+    rounds: tuple[int, int]
+    data: dict[str, Any]
+    mechanism: dict[str, Any]
+    goals: Goals = Goals()
+    per_actor: int | str = "auto"
+
+    def scenario(self, backend: str, clients: int | None = None) -> Scenario:
+        """Return the scenario that one of our backends plays."""
+        return parse(
+            {
+                "name": f"bench-{self.name}",
+                "seed": 1,
+                "trust": "shuffle",
+                "population": {"clients": clients or self.clients, "data": self.data},
+                "mechanism": self.mechanism,
+                "placement": {"backend": backend, "clients_per_actor": self.per_actor},
+            }
+        )
+
+
+CASES = {
+    case.name: case
+    for case in (
+        Case(
+            "a",
+            "2RR, 1,000,000 clients",
+            1_000_000,
+            (20, 30),
+            {"kind": "bernoulli", "probability": 0.3},
+            {"kind": "2rr", "epsilon_local": 1.0},
+            Goals(rate=0.4, cpu=3.0, pss=2 << 30),
+        ),
+        Case(
+            "b",
+            "R^linf, d=1000, s=4, m=1, 100,000 clients",
+            100_000,
+            (20, 30),
+            {"kind": "gaussian", "dimension": 1000, "clip": 1.0},
+            {"kind": "linf", "radius": 1.0, "epsilon_local": 4.0, "coordinates": 4, "levels": 1},
+            Goals(rate=0.3, cpu=4.0),
+        ),
+        Case(
+            "c",
+            "R^l2 with Hadamard rotation, d=1024, s=4, m=1, 100,000 clients",
+            100_000,
+            (8, 4),
+            {"kind": "gaussian", "dimension": 1024, "clip": 1.0, "norm": "l2"},
+            {
+                "kind": "l2",
+                "radius": 1.0,
+                "epsilon_local": 4.0,
+                "coordinates": 4,
+                "levels": 1,
+                "rotation": "hadamard",
+                "rotated_radius": 4.0,
+            },
+            Goals(rate=1.2, cpu=1.5),
+        ),
+        Case(
+            "d",
+            "64 one-client actors, one 1 KB report each",
+            64,
+            (8, 1000),
+            {"kind": "gaussian", "dimension": 128, "sd": 0.001, "clip": 0.0078125},
+            {"kind": "laplace", "radius": 1.0, "epsilon_local": 4.0},
+            per_actor=1,
+        ),
+    )
+}

@@ -1,0 +1,109 @@
+"""`raydp-sim bench`: throughput as ratios to honest floors."""
+
+import json
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from raydp_sim.bench.cases import CASES
+from raydp_sim.bench.pipeline import SEGMENTS, Result, document, machine, play
+
+_EPILOG = """\b
+Example:
+  raydp-sim bench pipeline
+  raydp-sim bench pipeline --case a --json
+"""
+
+
+@click.group("bench", epilog=_EPILOG)
+def command() -> None:
+    """Measure throughput as ratios to honest floors, in one run."""
+
+
+@command.command("pipeline", epilog=_EPILOG)
+@click.option(
+    "--case",
+    "names",
+    type=click.Choice(list(CASES)),
+    multiple=True,
+    help="Measure only this case; may be given more than once.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def pipeline(names: tuple[str, ...], as_json: bool) -> None:
+    """Compare the actor pipeline and the inline backend with the floor (about 5 minutes).
+
+    The floor (tests/floors.py) does the same work in one process, as fast as NumPy can. The three
+    take turns; shown is the median of 9 segments. CPU of the actors is that of the driver, the
+    workers and Ray's own processes together.
+    """
+    chosen = [CASES[name] for name in dict.fromkeys(names)] or list(CASES.values())
+    console = Console(stderr=True)
+    with console.status("") as status:
+
+        def say(line: str) -> None:
+            if console.is_terminal:
+                status.update(line)
+            elif not line.startswith("segment", line.find(": ") + 2):
+                console.print(line, highlight=False)
+
+        results = list(play(chosen, say))
+    if as_json:
+        click.echo(json.dumps(document(results), indent=2))
+        return
+    Console().print(table(results))
+    for line in notes(results):
+        click.echo(line)
+
+
+def table(results: list[Result]) -> Table:
+    """Lay out the results, one row per contender, each goal beside what was reached."""
+    title = f"bench pipeline, median of {SEGMENTS} segments"
+    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    made.add_column("")
+    made.add_column("who")
+    for name in ("wall ms", "CPU ms", "rate", "goal", "CPU", "goal"):
+        made.add_column(name, justify="left" if name == "goal" else "right")
+    for result in results:
+        goals, met = result.case.goals, result.met()
+        for name in result.samples:
+            seconds, ours = result.median(name), name == "actors"
+            made.add_row(
+                result.case.name if ours else "",
+                name,
+                f"{seconds.wall * 1e3:.2f}",
+                f"{seconds.cpu * 1e3:.2f}",
+                f"{result.rate(name):.3g}",
+                _goal(">=", goals.rate, met.get("rate")) if ours else "",
+                f"{result.cpu(name):.3g}",
+                _goal("<=", goals.cpu, met.get("cpu")) if ours else "",
+                end_section=name == "floor",
+            )
+    return made
+
+
+def notes(results: list[Result]) -> list[str]:
+    """Say what the cases are, what they needed, and what they were measured on."""
+    lines = [
+        "Per round; rate and CPU as multiples of the floor's. Actors: the driver, the workers",
+        "and Ray's own processes, rounds overlapping.",
+    ]
+    for result in results:
+        line = f"({result.case.name}) {result.case.title}"
+        if result.case.goals.pss is not None:
+            limit = result.case.goals.pss / 2**30
+            met = "met" if result.met()["pss"] else "NOT met"
+            size = f"{result.pss / 2**30:.2f} GiB"
+            line += f"; actors and object store hold {size} (goal < {limit:g}: {met})"
+        lines.append(line)
+    about = machine()
+    lines.append(
+        f"{about['cpu']}, {about['memory_bytes'] / 2**30:.0f} GiB, Python {about['python']}, "
+        f"NumPy {about['numpy']}, Ray {about['ray']}, load {about['load']} at the end"
+    )
+    return lines
+
+
+def _goal(relation: str, goal: float | None, met: bool | None) -> str:
+    return "" if goal is None else f"{relation} {goal:g} {'yes' if met else 'NO'}"

@@ -1,0 +1,73 @@
+"""How a run finds Ray: a private one, or exactly the one it is told to join."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import ray
+
+from raydp_sim.actors import cluster
+from raydp_sim.errors import InputError, RunError
+from tests.conftest import assert_identical, scenario, with_placement
+
+
+@pytest.mark.parametrize(
+    "address,says",
+    [
+        ("127.0.0.1:1", "no Ray cluster answers there"),
+        ("ray://127.0.0.1:10001", "write host:port"),
+        ("nonsense", "write host:port"),
+    ],
+)
+def test_a_bad_address_is_named(address, says, monkeypatch):
+    monkeypatch.setattr(cluster.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(cluster.ray, "shutdown", lambda: None)
+    with pytest.raises(InputError, match=f"--address is '{address}'.*{says}"):
+        with cluster.connected(address, 30):
+            pass
+
+
+def test_a_ray_that_fails_to_start_is_no_input_error(monkeypatch):
+    def broken(**settings):
+        raise RuntimeError("no room\nfor details")
+
+    monkeypatch.setattr(cluster.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(cluster.ray, "shutdown", lambda: None)
+    monkeypatch.setattr(cluster.ray, "init", broken)
+    with pytest.raises(RunError, match=r"Ray could not be started: no room$"):
+        with cluster.connected(None, 30):
+            pass
+
+
+@pytest.mark.cluster
+def test_a_running_cluster_is_never_joined_unasked(tmp_path, ray_session):
+    """RAY_ADDRESS points at this session's Ray, and still the run starts one of its own."""
+    address = ray.get_runtime_context().gcs_address
+    before = {row["NodeID"] for row in ray.nodes()}
+    base = with_placement(scenario(40), backend="ray")
+    file = tmp_path / "scenario.yaml"
+    file.write_text(json.dumps(base.document()))
+    command = [sys.executable, "-m", "raydp_sim", "run", str(file), "--json", "--out"]
+    for name, extra, joins in (("own", (), False), ("joined", ("--address", address), True)):
+        jobs = len(ray._private.state.jobs())
+        done = subprocess.run(
+            [*command, str(tmp_path / name), *extra],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, "RAY_ADDRESS": address},
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert json.loads(done.stdout)["scenario"] == "small"
+        assert (len(ray._private.state.jobs()) > jobs) == joins
+    assert {row["NodeID"] for row in ray.nodes()} == before
+    assert_identical(tmp_path / "own", tmp_path / "joined")
+
+
+@pytest.mark.cluster
+def test_a_process_that_has_a_ray_does_not_pretend_to_join_another(ray_session):
+    with pytest.raises(InputError, match="already uses the Ray at"):
+        with cluster.connected("127.0.0.1:1", 30):
+            pass
