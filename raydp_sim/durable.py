@@ -1,7 +1,29 @@
-"""Files that are whole or not there at all."""
+"""Files that are whole or not there at all, in folders that nothing else is in."""
 
 import os
+import time
 from pathlib import Path
+
+from raydp_sim.errors import InputError
+
+
+def fresh_folder(name: str, out: str | Path | None) -> Path:
+    """Choose a folder that does not exist yet or is empty; nothing is created.
+
+    Raises:
+        InputError: when `out` already holds something.
+    """
+    if out is not None:
+        path = Path(out)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise InputError(f"--out is {str(out)!r}; it already exists: choose another directory")
+        return path.resolve()
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    for suffix in ("", *(f"-{i}" for i in range(2, 1000))):
+        path = Path("runs") / f"{name}-{stamp}{suffix}"
+        if not path.exists():
+            return path.resolve()
+    raise InputError("runs/ is full of runs of this second; give --out")
 
 
 def write_durable(path: Path, content: bytes) -> None:

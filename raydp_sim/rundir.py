@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from raydp_sim.durable import write_durable
+from raydp_sim.durable import fresh_folder, write_durable
 from raydp_sim.errors import InputError, RunError
 from raydp_sim.metrics import streams
 from raydp_sim.privacy import store
@@ -60,19 +60,7 @@ class RunDir:
         Raises:
             InputError: when `out` already holds something.
         """
-        if out is not None:
-            path = Path(out)
-            if path.exists() and (not path.is_dir() or any(path.iterdir())):
-                raise InputError(
-                    f"--out is {str(out)!r}; it already exists: choose another directory"
-                )
-            return cls(path.resolve())
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        for suffix in ("", *(f"-{i}" for i in range(2, 1000))):
-            path = Path("runs") / f"{name}-{stamp}{suffix}"
-            if not path.exists():
-                return cls(path.resolve())
-        raise InputError("runs/ is full of runs of this second; give --out")
+        return cls(fresh_folder(name, out))
 
     @classmethod
     def existing(cls, path: str | Path) -> "RunDir":

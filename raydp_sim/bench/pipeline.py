@@ -15,7 +15,7 @@ import psutil
 from raydp_sim.actors.backend import Inline
 from raydp_sim.bench.cases import Case, Goals
 from raydp_sim.bench.contenders import Floor, Pipeline, Sample, actors_pss, tree_cpu
-from raydp_sim.summary import provenance
+from raydp_sim.provenance import provenance
 
 SEGMENTS = 9
 _START_SECONDS = 120.0
