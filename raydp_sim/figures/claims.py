@@ -1,0 +1,151 @@
+"""What a text claims about its figure, computed and judged."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from raydp_sim.errors import InputError, bad_field
+from raydp_sim.figures.compute import check_curve, evaluate, point
+from raydp_sim.figures.model import Claim, Figure, FigureFile, Panel
+
+_TWO = ("ratio", "largest-ratio", "crossover")
+_ROUNDS = ("reached", "crossover")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim with our number beside it.
+
+    Attributes:
+        claim: what the text says.
+        printed: its number, with its unit and sense: "8x", "< 1".
+        computed: ours; None where a bound is silent.
+        here: ours in words: with the unit, and where it was found.
+        holds: whether ours agrees.
+        why: why it differs, or what to know where it does not.
+    """
+
+    claim: str
+    printed: str
+    computed: float | None
+    here: str
+    holds: bool
+    why: str
+
+
+def check(file: FigureFile) -> None:
+    """Refuse claims that could not be computed.
+
+    Raises:
+        InputError: names the field.
+    """
+    for index, claim in enumerate(file.claims):
+        try:
+            _check(claim, file.figure)
+        except InputError as error:
+            raise InputError(f"claims.{index}.{error}") from None
+
+
+def _check(claim: Claim, figure: Figure) -> None:
+    if claim.panel is not None and claim.panel not in figure.panels:
+        raise bad_field("panel", claim.panel, f"choose one of {', '.join(figure.panels)}")
+    if claim.panel is None and claim.compute != "largest-ratio":
+        raise InputError(f"panel is missing; choose one of {', '.join(figure.panels)}")
+    if (claim.over is None) == (claim.compute in _TWO):
+        verb = "needs a" if claim.over is None else "takes no"
+        raise bad_field("over", claim.over, f"{claim.compute} {verb} second curve")
+    if (claim.at is None) != (claim.compute == "largest-ratio"):
+        verb = "needs a" if claim.at is None else "takes no"
+        raise bad_field("at", claim.at, f"{claim.compute} {verb} place on the x axis")
+    for panel in _panels(claim, figure):
+        if claim.compute in _ROUNDS and panel.sweep != "rounds":
+            raise bad_field("compute", claim.compute, "it needs a panel that sweeps rounds")
+        x = panel.values[0] if claim.at is None else claim.at
+        for field, curve in (("of", claim.of), ("over", claim.over)):
+            if curve is not None:
+                check_curve(panel, curve, x, field)
+
+
+def judge(claim: Claim, figure: Figure) -> Verdict:
+    """Compute what a claim is about and compare it with what is printed."""
+    if claim.compute == "largest-ratio":
+        pairs = [(_ratio(claim, p, x), x, p) for p in _panels(claim, figure) for x in p.values]
+        computed, x, panel = max(pairs, key=lambda pair: _or_least(pair[0]))
+        where = f" at {panel.sweep} = {x:g}" if len(pairs) > 1 else ""
+    else:
+        panel, x = _panels(claim, figure)[0], claim.at or 0.0
+        computed, at = _FIND[claim.compute](claim, panel, x)
+        where = f" at {panel.sweep} = {at:,.0f}" if at is not None else ""
+    silent = not math.isfinite(computed)
+    here = "no value" if silent else f"{computed:.4g}{claim.unit}{where}"
+    sign = {"about": "", "below": "< ", "above": "> "}[claim.sense]
+    printed = f"{sign}{claim.printed:g}{claim.unit}"
+    holds = not silent and _holds(claim, computed)
+    return Verdict(claim.claim, printed, None if silent else computed, here, holds, claim.why)
+
+
+def _holds(claim: Claim, computed: float) -> bool:
+    if claim.sense == "about":
+        return abs(computed / claim.printed - 1.0) <= claim.tolerance
+    return computed < claim.printed if claim.sense == "below" else computed > claim.printed
+
+
+def _panels(claim: Claim, figure: Figure) -> list[Panel]:
+    if claim.panel is not None:
+        return [figure.panels[claim.panel]]
+    wanted = {claim.of, claim.over}
+    return [panel for panel in figure.panels.values() if wanted <= set(panel.curves)]
+
+
+def _value(curve: str | None, panel: Panel, x: float) -> float:
+    assert curve is not None  # `check` has seen to it
+    return evaluate(panel.quantity, curve, point(panel, x)).epsilon
+
+
+def _ratio(claim: Claim, panel: Panel, x: float) -> float:
+    below = _value(claim.over, panel, x)
+    return _value(claim.of, panel, x) / below if below else math.inf
+
+
+def _or_least(value: float) -> float:
+    return -math.inf if math.isnan(value) else value
+
+
+def _at_value(claim: Claim, panel: Panel, x: float) -> tuple[float, float | None]:
+    return _value(claim.of, panel, x), None
+
+
+def _at_ratio(claim: Claim, panel: Panel, x: float) -> tuple[float, float | None]:
+    return _ratio(claim, panel, x), None
+
+
+def _reached(claim: Claim, panel: Panel, x: float) -> tuple[float, float | None]:
+    """Return the largest value within what is printed, and its round: values rise with rounds."""
+    last = _first(lambda rounds: _value(claim.of, panel, rounds) > claim.printed, int(x) + 1) - 1
+    return (_value(claim.of, panel, last), last) if last else (math.nan, None)
+
+
+def _crossover(claim: Claim, panel: Panel, x: float) -> tuple[float, float | None]:
+    """Return the first round at which `of` is below `over`, if it stays so."""
+    first = _first(lambda rounds: _ratio(claim, panel, rounds) < 1.0, int(x) + 1)
+    return float(first) if first <= int(x) else math.nan, None
+
+
+def _first(true_from: Callable[[int], bool], end: int) -> int:
+    """Return the first of 1, ..., end - 1 from which on it is true; end if it never is."""
+    low, high = 0, end
+    while high - low > 1:
+        middle = (low + high) // 2
+        if true_from(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+_FIND: dict[str, Callable[[Claim, Panel, float], tuple[float, float | None]]] = {
+    "value": _at_value,
+    "ratio": _at_ratio,
+    "reached": _reached,
+    "crossover": _crossover,
+}

@@ -1,0 +1,107 @@
+"""The picture of a figure: all panels on one sheet, proved bounds solid, all others dashed."""
+
+import math
+from io import BytesIO
+from typing import Any
+
+import pyarrow as pa
+
+from raydp_sim.figures.model import Figure, Panel
+
+# Okabe and Ito's colours, which the colour-blind can tell apart.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_AXES = {
+    "alpha": "order α",
+    "clients": "clients n",
+    "epsilon0": "local loss ε₀",
+    "rounds": "rounds T",
+    "rdp": "Rényi divergence",
+    "epsilon": "ε of the run",
+}
+# A lower bound on divergences is none on epsilon once it is converted, which loses by itself.
+_SUFFIX = {
+    ("rdp", "proved"): "",
+    ("rdp", "lower"): ", lower bound",
+    ("rdp", "heuristic"): ", heuristic",
+    ("epsilon", "proved"): "",
+    ("epsilon", "lower"): " (no bound on ε)",
+    ("epsilon", "heuristic"): ", heuristic",
+}
+
+
+def draw(figure: Figure, tables: dict[str, pa.Table]) -> bytes:
+    """Return the picture as a PNG.
+
+    Args:
+        figure: what to draw.
+        tables: each panel's data, by name.
+    """
+    # Matplotlib is slow to import and only needed at the end.
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    count = len(tables)
+    columns = min(count, 3) if count != 4 else 2
+    rows = math.ceil(count / columns)
+    size = (max(4.1 * columns, 7.0), 3.3 * rows + 1.1)
+    sheet, grid = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    every = dict.fromkeys(c for panel in figure.panels.values() for c in panel.curves)
+    styles = {name: index for index, name in enumerate(every)}
+    handles: dict[str, Any] = {}
+    for axis, name in zip(grid.flat, tables, strict=False):
+        panel = figure.panels[name]
+        _panel(axis, panel, tables[name], figure.labels, styles, handles)
+        axis.set_title(f"({name}) {panel.title}", loc="left", fontsize=9)
+    for axis in list(grid.flat)[count:]:
+        axis.set_axis_off()
+    if figure.title:
+        sheet.suptitle(figure.title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    sheet.legend(
+        handles.values(),
+        handles.keys(),
+        loc="outside lower center",
+        ncols=min(len(handles), max(1, int(size[0] / (0.5 + 0.066 * max(map(len, handles)))))),
+        frameon=False,
+        fontsize=8.5,
+    )
+    sink = BytesIO()
+    sheet.savefig(sink, format="png", dpi=130)
+    plt.close(sheet)
+    return sink.getvalue()
+
+
+def _panel(
+    axis: Any,
+    panel: Panel,
+    table: pa.Table,
+    labels: dict[str, str],
+    styles: dict[str, int],
+    handles: dict[str, Any],
+) -> None:
+    for curve in panel.curves:
+        rows = [row for row in table.to_pylist() if row["curve"] == curve and row["value"]]
+        rows.sort(key=lambda row: row[panel.sweep])
+        if not rows:
+            continue
+        status = rows[0]["status"]
+        style = styles[curve]
+        (line,) = axis.plot(
+            [row[panel.sweep] for row in rows],
+            [row["value"] for row in rows],
+            color=_COLOURS[style % len(_COLOURS)],
+            ls="-" if status == "proved" else "--",
+            lw=1.6,
+            marker=_MARKERS[style % len(_MARKERS)],
+            markersize=3.6,
+        )
+        handles.setdefault(labels.get(curve, curve) + _SUFFIX[panel.quantity, status], line)
+    axis.set_xscale(panel.x_scale)
+    axis.set_yscale(panel.y_scale)
+    axis.set_xlabel(_AXES[panel.sweep], fontsize=9)
+    axis.set_ylabel(_AXES[panel.quantity], fontsize=9)
+    axis.tick_params(which="both", labelsize=8)
+    axis.grid(alpha=0.25, which="major")
+    axis.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,137 @@
+"""What a figure's file says: panels of curves, and what the text claims about them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from raydp_sim.model import Model
+
+_Positive = Annotated[float, Field(gt=0)]
+_Count = Annotated[int, Field(ge=1)]
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
+
+
+class Fixed(Model):
+    """The parameters that a panel holds fixed; what it sweeps is left out.
+
+    Fields:
+        epsilon0: local loss of one message.
+        clients: how many there are.
+        sampled: of them, chosen uniformly for each round; without it, `rate` or `joining`
+            everyone takes part.
+        rate: sampled as a share of the clients.
+        joining: instead of either, the probability of each client's own coin.
+        rounds: of the run; 1 for a single shuffle.
+        delta: of the run.
+        alpha: order of the divergence.
+    """
+
+    epsilon0: Annotated[float, Field(ge=0)] | None = None
+    clients: _Count | None = None
+    sampled: _Count | None = None
+    rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    joining: Annotated[float, Field(gt=0, le=1)] | None = None
+    rounds: _Count | None = None
+    delta: Annotated[float, Field(gt=0, lt=1)] | None = None
+    alpha: Annotated[float, Field(gt=1)] | None = None
+
+
+class Panel(Model):
+    """One set of axes.
+
+    Fields:
+        title: what is fixed, in words.
+        quantity: `rdp`, the divergence of one event, or `epsilon` of a whole run.
+        sweep: what the x axis shows.
+        values: where the curves are computed.
+        x_scale: of the x axis.
+        y_scale: of the y axis.
+        fixed: every other parameter.
+        curves: bounds by name.
+    """
+
+    title: str = ""
+    quantity: Literal["rdp", "epsilon"]
+    sweep: Literal["alpha", "clients", "epsilon0", "rounds"]
+    values: Annotated[tuple[_Positive, ...], Field(min_length=1, max_length=10_000)]
+    x_scale: Literal["log", "linear"] = "log"
+    y_scale: Literal["log", "linear"] = "log"
+    fixed: Fixed
+    curves: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class Figure(Model):
+    """What is drawn.
+
+    Fields:
+        title: above all panels.
+        labels: what the legend calls a curve, by its name.
+        panels: by a short name, which `--set figure.panels.NAME.values=[...]` takes.
+    """
+
+    title: str = ""
+    labels: dict[str, str] = Field(default_factory=dict)
+    panels: Annotated[dict[Word, Panel], Field(min_length=1)]
+
+
+class Claim(Model):
+    """A number or comparison that the text prints, and how ours is computed.
+
+    Fields:
+        claim: what the text says.
+        printed: the number it gives, or the one that its words amount to.
+        unit: written after both numbers, such as x for a factor.
+        panel: whose parameters are used; for `largest-ratio` all panels if left out.
+        compute: `value` of a curve; `ratio` of two; `largest-ratio` of two over the panel's
+            values; `reached`, the value at the last round that stays within what is printed;
+            `crossover`, the first round at which one is below the other.
+        of: the curve meant.
+        over: the curve it is compared with.
+        at: where on the x axis; for `reached` and `crossover` the last round to try.
+        sense: whether ours has to be `about` the printed number, `below` or `above` it.
+        tolerance: how far off `about` may be, as a share of the printed number.
+        why: why ours differs, or what to know where it does not.
+    """
+
+    claim: Annotated[str, Field(min_length=1)]
+    printed: _Positive
+    unit: str = ""
+    panel: str | None = None
+    compute: Literal["value", "ratio", "largest-ratio", "reached", "crossover"]
+    of: str
+    over: str | None = None
+    at: _Positive | None = None
+    sense: Literal["about", "below", "above"] = "about"
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    why: Annotated[str, Field(min_length=1)]
+
+
+class FigureFile(Model):
+    """A figure to compute: nothing in it is drawn at random.
+
+    Fields:
+        name: short name; the run directory is called after it.
+        description: what the figure shows, in a sentence.
+        figure: what is drawn.
+        claims: what the text says about it.
+    """
+
+    name: Word
+    description: str = ""
+    figure: Figure
+    claims: tuple[Claim, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """Return the file as resolved: loading it gives this figure again."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+def is_figure(document: Any) -> bool:
+    """Say whether a scenario's document describes a figure and not a simulation.
+
+    Example:
+        >>> is_figure({"name": "x", "figure": {}}), is_figure({"name": "x", "population": {}})
+        (True, False)
+    """
+    return isinstance(document, Mapping) and "figure" in document
