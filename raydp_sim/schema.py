@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from raydp_sim.datasets import DATASETS
+from raydp_sim.figures.model import Claim, Figure, FigureFile, Fixed, Panel
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.population.availability import AVAILABILITY
 from raydp_sim.population.participation import PARTICIPATION
@@ -21,13 +22,44 @@ _NAMES = re.compile(r"^ {4,8}(\w+(?:, \w+)*): (.*)$")
 
 
 def scenario_schema() -> dict[str, Any]:
-    """Return the JSON schema: each section with a `kind` is a choice among the registered pieces.
+    """Return the JSON schema of scenario files: simulations, and figures to compute.
+
+    A file with a `figure` is read as the latter. Each section of a simulation that has a `kind` is
+    a choice among the registered pieces.
 
     Example:
         >>> kinds = scenario_schema()["$defs"]["Availability"]["oneOf"]
         >>> [kind["properties"]["kind"].get("const") for kind in kinds]
         ['always', 'bernoulli', None]
     """
+    simulation, figure = _simulation(), _figure()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": {
+            **simulation.pop("$defs"),
+            **figure.pop("$defs"),
+            "Scenario": simulation,
+            "FigureFile": figure,
+        },
+        "type": "object",
+        # Again at the top, where editors look for keys to complete.
+        "properties": {**figure["properties"], **simulation["properties"]},
+        "if": {"required": ["figure"]},
+        "then": {"$ref": "#/$defs/FigureFile"},
+        "else": {"$ref": "#/$defs/Scenario"},
+    }
+
+
+def _figure() -> dict[str, Any]:
+    document = FigureFile.model_json_schema()
+    for cls in (FigureFile, Figure, Panel, Fixed, Claim):
+        _explained(document if cls is FigureFile else document["$defs"][cls.__name__], cls)
+    for target in (document, *document["$defs"].values()):
+        _untitled(target)
+    return document
+
+
+def _simulation() -> dict[str, Any]:
     document = Scenario.model_json_schema()
     definitions = document["$defs"]
     for room in _ROOMS:
@@ -47,7 +79,7 @@ def scenario_schema() -> dict[str, Any]:
         _explained(document if model is Scenario else definitions[name], model)
     for target in (document, *definitions.values()):
         _untitled(target)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document}
+    return document
 
 
 def field_docs(cls: type) -> dict[str, str]:

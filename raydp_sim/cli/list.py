@@ -9,7 +9,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from raydp_sim import figures
 from raydp_sim.cli.shipped import shipped, shown
+from raydp_sim.document import read
+from raydp_sim.figures.model import is_figure
 from raydp_sim.scenario import load
 
 _EPILOG = """\b
@@ -35,13 +38,18 @@ def command(as_json: bool) -> None:
     table.add_column("path", overflow="fold")
     table.add_column("description")
     for row in rows:
-        numbers = (f"{row['clients']:,}", f"{row['rounds']:,}")
-        table.add_row(row["name"], *numbers, row["trust"], row["path"], row["description"])
+        numbers = ("" if n is None else f"{n:,}" for n in (row["clients"], row["rounds"]))
+        table.add_row(row["name"], *numbers, row["trust"] or "", row["path"], row["description"])
     # Pipes have no width; there the description should stay on its line.
     Console(width=None if sys.stdout.isatty() else 160).print(table, highlight=False, markup=False)
 
 
 def _row(name: str, path: Path) -> dict[str, Any]:
+    if is_figure(read(path)):
+        # A figure is computed for many numbers of clients and rounds, with no trust to choose.
+        described = figures.load(path).description
+        nothing = dict.fromkeys(("clients", "rounds", "trust"))
+        return {"name": name, "description": described, **nothing, "path": str(path)}
     scenario = load(path)
     return {
         "name": name,

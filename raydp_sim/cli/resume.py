@@ -5,6 +5,9 @@ from pathlib import Path
 import click
 
 from raydp_sim.cli import playing
+from raydp_sim.document import read
+from raydp_sim.errors import InputError
+from raydp_sim.figures.model import is_figure
 from raydp_sim.registry import search_also
 from raydp_sim.run import reopen
 
@@ -25,6 +28,9 @@ def command(run: str, address: str | None, as_json: bool) -> None:
     complete the summary is printed again.
     """
     search_also(Path.cwd())
+    file = Path(run) / "scenario.yaml"
+    if file.is_file() and is_figure(read(file)):
+        raise InputError(f"{run}: a figure is not resumed; compute it anew: raydp-sim run {file}")
     made = reopen(run, address)
     if made.result is not None:
         click.echo(f"{run} is already complete", err=True)

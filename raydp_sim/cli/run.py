@@ -5,7 +5,10 @@ from pathlib import Path
 import click
 
 from raydp_sim.cli import playing, shipped
-from raydp_sim.errors import InputError
+from raydp_sim.cli.figures import run_figure
+from raydp_sim.document import read
+from raydp_sim.errors import InputError, bad_field
+from raydp_sim.figures.model import is_figure
 from raydp_sim.registry import search_also
 from raydp_sim.run import prepare
 from raydp_sim.scenario import load
@@ -14,6 +17,7 @@ _EPILOG = """\b
 Example:
   raydp-sim run quickstart
   raydp-sim run scenarios/quickstart.yaml --set population.clients=2000 --seed 3 --out /tmp/first
+  raydp-sim run seeds/000-figure-5.6
 """
 
 
@@ -49,8 +53,17 @@ def command(
 
     Progress goes to standard error, the summary to standard output, everything else to the run
     directory: scenario.yaml, metrics/, ledger/, checkpoints/, summary.json, plot.png and log.txt.
+
+    A file with a `figure` section is computed instead: its run directory holds scenario.yaml,
+    figure/, summary.json and plot.png.
     """
     path = shipped.find(scenario)
+    if is_figure(read(path)):
+        for option, value in (("--seed", seed), ("--address", address)):
+            if value is not None:
+                raise bad_field(option, value, "a figure is computed, not played; leave it out")
+        run_figure(path, assignments, out, as_json)
+        return
     search_also(Path.cwd())
     made = prepare(load(path, assignments, seed), out, address, origin=path)
     playing.check_writable(made.directory.path)

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import click
 
+from raydp_sim import figures
 from raydp_sim.cli import shipped
+from raydp_sim.document import read
 from raydp_sim.errors import InputError
+from raydp_sim.figures.model import is_figure
 from raydp_sim.registry import search_also
 from raydp_sim.scenario import load
 
@@ -29,7 +32,10 @@ def command(ctx: click.Context, scenarios: tuple[str, ...], as_json: bool) -> No
         search_also(Path.cwd(), path.parent)
         finding: dict[str, str | bool | None] = {"path": str(path), "valid": True, "error": None}
         try:
-            load(path)
+            if is_figure(read(path)):
+                figures.load(path)
+            else:
+                load(path)
         except InputError as error:
             finding.update(valid=False, error=str(error))
             click.echo(f"raydp-sim: {error}", err=True)
