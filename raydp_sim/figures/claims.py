@@ -43,7 +43,9 @@ def check(file: FigureFile) -> None:
         try:
             _check(claim, file.figure)
         except InputError as error:
-            raise InputError(f"claims.{index}.{error}") from None
+            # The panels' own values have been checked before, so it is the claim's place.
+            message = str(error).replace("values is", "at is", 1)
+            raise InputError(f"claims.{index}.{message}") from None
 
 
 def _check(claim: Claim, figure: Figure) -> None:

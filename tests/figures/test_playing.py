@@ -163,6 +163,7 @@ BAD = [
     ("claims.0.of", "uper1", ["claims.0.of is 'uper1'", "upper1"]),
     ("claims.0.over", None, ["claims.0.over is None", "second curve"]),
     ("claims.0.at", None, ["claims.0.at is None", "place"]),
+    ("claims.0.at", 2.5, ["claims.0.at is 2.5", "whole orders"]),
     ("claims.0.compute", "reached", ["claims.0"]),
 ]
 
