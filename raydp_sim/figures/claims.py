@@ -59,7 +59,9 @@ def _check(claim: Claim, figure: Figure) -> None:
     if (claim.at is None) != (claim.compute == "largest-ratio"):
         verb = "needs a" if claim.at is None else "takes no"
         raise bad_field("at", claim.at, f"{claim.compute} {verb} place on the x axis")
-    for panel in _panels(claim, figure):
+    if not _panels(claim, figure):
+        raise bad_field("of", claim.of, f"no panel has both it and {claim.over}; name a panel")
+    for panel in _panels(claim, figure).values():
         if claim.compute in _ROUNDS and panel.sweep != "rounds":
             raise bad_field("compute", claim.compute, "it needs a panel that sweeps rounds")
         x = panel.values[0] if claim.at is None else claim.at
@@ -71,11 +73,13 @@ def _check(claim: Claim, figure: Figure) -> None:
 def judge(claim: Claim, figure: Figure) -> Verdict:
     """Compute what a claim is about and compare it with what is printed."""
     if claim.compute == "largest-ratio":
-        pairs = [(_ratio(claim, p, x), x, p) for p in _panels(claim, figure) for x in p.values]
-        computed, x, panel = max(pairs, key=lambda pair: _or_least(pair[0]))
-        where = f" at {panel.sweep} = {x:g}" if len(pairs) > 1 else ""
+        panels = _panels(claim, figure)
+        pairs = [(_ratio(claim, p, x), x, name) for name, p in panels.items() for x in p.values]
+        computed, x, name = max(pairs, key=lambda pair: _or_least(pair[0]))
+        where = f" in {name}" if len(panels) > 1 else ""
+        where += f" at {panels[name].sweep} = {x:,g}"
     else:
-        panel, x = _panels(claim, figure)[0], claim.at or 0.0
+        (panel,), x = _panels(claim, figure).values(), claim.at or 0.0
         computed, at = _FIND[claim.compute](claim, panel, x)
         where = f" at {panel.sweep} = {at:,.0f}" if at is not None else ""
     silent = not math.isfinite(computed)
@@ -92,11 +96,11 @@ def _holds(claim: Claim, computed: float) -> bool:
     return computed < claim.printed if claim.sense == "below" else computed > claim.printed
 
 
-def _panels(claim: Claim, figure: Figure) -> list[Panel]:
+def _panels(claim: Claim, figure: Figure) -> dict[str, Panel]:
     if claim.panel is not None:
-        return [figure.panels[claim.panel]]
+        return {claim.panel: figure.panels[claim.panel]}
     wanted = {claim.of, claim.over}
-    return [panel for panel in figure.panels.values() if wanted <= set(panel.curves)]
+    return {name: p for name, p in figure.panels.items() if wanted <= set(p.curves)}
 
 
 def _value(curve: str | None, panel: Panel, x: float) -> float:

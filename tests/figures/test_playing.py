@@ -188,3 +188,11 @@ def test_options_of_simulations_are_refused(option: tuple[str, str]) -> None:
 def test_a_simulation_is_not_a_figure() -> None:
     with pytest.raises(InputError, match="figure is missing"):
         load({"name": "x"})
+
+
+def test_a_ratio_over_no_panel_is_refused() -> None:
+    document = changed("claims.0.compute", "largest-ratio")
+    del document["claims"][0]["panel"], document["claims"][0]["at"]
+    document["claims"][0]["of"] = "upper2"
+    with pytest.raises(InputError, match=r"claims\.0\.of is 'upper2'; no panel has both"):
+        load(document)
