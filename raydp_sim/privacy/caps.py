@@ -32,6 +32,7 @@ _PURE: dict[type, Callable[[Any], tuple[float, ...]]] = {
     # The count is visible: when all have joined, no coin hides anybody.
     ev.SelfSampledShuffle: lambda e: (e.epsilon0,),
     ev.MultiMessageShuffle: lambda e: e.losses,
+    ev.SubsampledMultiMessage: lambda e: (subsample(math.fsum(e.losses), 0.0, e.rate)[0],),
     ev.CldpRound: _cldp,
     ev.GaussianRelease: lambda e: (math.inf,),
     ev.SubsampledGaussian: lambda e: (math.inf,),
@@ -108,9 +109,10 @@ def capped(bound: RdpBound, event: ev.Release, alpha: float) -> float:
 def _until_lost(bound: RdpBound, event: ev.Release, orders: Array, caps: Array) -> Array:
     """Return the bound's divergences up to a stretch of orders where it gains under a tenth."""
     found = caps.copy()
-    orders = orders[orders <= bound.worth_up_to(event)]
-    for start in range(0, len(orders), 8):
-        part = slice(start, min(start + 8, len(orders)))
+    first = int(np.searchsorted(orders, bound.worth_from(event)))
+    last = int(np.searchsorted(orders, bound.worth_up_to(event), side="right"))
+    for start in range(first, last, 32):
+        part = slice(start, min(start + 32, last))
         found[part] = bound.rdp_vector(event, orders[part])
         if np.all(found[part] > 0.9 * caps[part]):
             break

@@ -136,6 +136,7 @@ class MultiMessageShuffle:
     Attributes:
         losses: local loss of each of a client's messages, each >= 0.
         n: clients, >= 1.
+        randomizer: of every message, as for `Shuffle`.
 
     Example:
         >>> len(MultiMessageShuffle((0.5, 0.25), n=100).losses)
@@ -144,14 +145,47 @@ class MultiMessageShuffle:
 
     losses: tuple[float, ...]
     n: int
+    randomizer: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "losses", tuple(self.losses))
-        if not self.losses:
-            raise ValueError("losses is (); it must hold at least one message's loss")
-        for loss in self.losses:
-            _check_real("losses", loss, 0.0, math.inf)
+        _losses(self)
         _whole(self, "n")
+
+
+@dataclass(frozen=True)
+class SubsampledMultiMessage:
+    """Of `clients`, `sampled` were chosen uniformly; each sent one message to each shuffler.
+
+    Without replacement, and the same clients for all shufflers, so the messages are not sampled
+    independently of each other. The analyst sees one multiset per message index, cannot link them
+    and does not see who was chosen. Charged: everyone who could have been chosen. There is no such
+    record for clients that join by their own coins: nothing is proved for it here.
+
+    Attributes:
+        losses: local loss of each of a client's messages, each >= 0.
+        clients: n >= 1, eligible.
+        sampled: k in [1, n].
+        randomizer: of every message, as for `Shuffle`.
+
+    Example:
+        >>> SubsampledMultiMessage((0.5, 0.25), clients=1000, sampled=10).rate
+        0.01
+    """
+
+    losses: tuple[float, ...]
+    clients: int
+    sampled: int
+    randomizer: str | None = None
+
+    def __post_init__(self) -> None:
+        _losses(self)
+        _whole(self, "clients")
+        _whole(self, "sampled", most=self.clients)
+
+    @property
+    def rate(self) -> float:
+        """The sampling rate k/n."""
+        return self.sampled / self.clients
 
 
 @dataclass(frozen=True)
@@ -248,6 +282,7 @@ Release = (
     | SubsampledShuffle
     | SelfSampledShuffle
     | MultiMessageShuffle
+    | SubsampledMultiMessage
     | CldpRound
     | GaussianRelease
     | SubsampledGaussian
@@ -292,3 +327,10 @@ def _rate(event: object, name: str) -> None:
 def _alphabet(event: object) -> None:
     if getattr(event, "alphabet", None) is not None:
         _whole(event, "alphabet")
+
+
+def _losses(event: MultiMessageShuffle | SubsampledMultiMessage) -> None:
+    if not event.losses:
+        raise ValueError("losses is (); it must hold at least one message's loss")
+    values = tuple(_check_real("losses", loss, 0.0, math.inf) for loss in event.losses)
+    object.__setattr__(event, "losses", values)

@@ -99,6 +99,10 @@ class RdpBound(_Bound):
         """Say whether the running best of this event should evaluate the bound."""
         return self.streams
 
+    def worth_from(self, event: Any) -> float:
+        """Return the least order at which a search should evaluate the bound; it holds below."""
+        return 0.0
+
     def worth_up_to(self, event: Any) -> float:
         """Return the largest order at which a search should evaluate the bound; it holds beyond."""
         return math.inf
@@ -177,7 +181,7 @@ def merge(events: Counted) -> list[tuple[Release, int]]:
 
 def _parts(event: Release) -> list[Release]:
     if isinstance(event, MultiMessageShuffle):
-        return [Shuffle(loss, event.n) for loss in event.losses]
+        return [Shuffle(loss, event.n, event.randomizer) for loss in event.losses]
     return [event]
 
 

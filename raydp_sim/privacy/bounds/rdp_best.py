@@ -14,6 +14,7 @@ from raydp_sim.privacy.events import (
     SelfSampledShuffle,
     Shuffle,
     SubsampledGaussian,
+    SubsampledMultiMessage,
     SubsampledShuffle,
 )
 from raydp_sim.privacy.numerics import Array
@@ -33,10 +34,12 @@ class RdpBest(RdpRun):
 
     name = "rdp-best"
     source = "the least of the proved bounds, order by order"
+    quick = True
     events = (
         Shuffle,
         SubsampledShuffle,
         SelfSampledShuffle,
+        SubsampledMultiMessage,
         CldpRound,
         GaussianRelease,
         SubsampledGaussian,

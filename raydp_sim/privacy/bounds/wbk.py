@@ -33,7 +33,8 @@ class Wbk(RdpBound):
 
     def one(self, event: SubsampledShuffle, alpha: float) -> float:
         """Return the bound at one order."""
-        return theorem9(event, log_moments(event.epsilon0, event.sampled, int(alpha)))
+        powers = log_moments(event.epsilon0, event.sampled, int(alpha))
+        return theorem9(event.epsilon0, event.rate, powers)
 
 
 class WbkNaive(RdpBound):
@@ -52,23 +53,33 @@ class WbkNaive(RdpBound):
         """Return the bound at one order."""
         order = int(alpha)
         powers = log_moments(event.epsilon0, event.sampled, order)
-        return _assemble(event, order, powers + math.log(2.0))
+        return _assemble(event.rate, order, powers + math.log(2.0))
 
 
-def theorem9(event: SubsampledShuffle, powers: Array) -> float:
-    """Return the theorem's bound from (j - 1) r(j), j = 2, ..., alpha, of the shuffle of k."""
+def theorem9(pure: float, rate: float, powers: Array) -> float:
+    """Return the theorem's bound on a uniform sample without replacement, replace-one.
+
+    Args:
+        pure: epsilon of what is done with the sample.
+        rate: k/n.
+        powers: (j - 1) r(j), j = 2, ..., alpha, r its divergence.
+
+    Example:
+        >>> round(theorem9(1.0, 0.001, log_moments(1.0, 1000, 2)), 12)
+        2.3612e-08
+    """
     order = len(powers) + 1
-    if event.epsilon0 == 0.0:
+    if pure == 0.0:
         return 0.0
     j = np.arange(2, order + 1)
-    factors = powers + np.minimum(math.log(2.0), j * log_expm1(event.epsilon0))
+    factors = powers + np.minimum(math.log(2.0), j * log_expm1(pure))
     at2 = min(math.log(4.0) + log_expm1(float(powers[0])), float(factors[0]))
-    return _assemble(event, order, np.append(at2, factors[1:]))
+    return _assemble(rate, order, np.append(at2, factors[1:]))
 
 
-def _assemble(event: SubsampledShuffle, order: int, factors: Array) -> float:
+def _assemble(rate: float, order: int, factors: Array) -> float:
     j = np.arange(2, order + 1)
-    terms = log_binomials(order)[2:] + j * math.log(event.rate) + factors
+    terms = log_binomials(order)[2:] + j * math.log(rate) + factors
     return log1p_exp(float(log_sum(terms))) / (order - 1.0)
 
 

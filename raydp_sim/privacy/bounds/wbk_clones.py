@@ -39,10 +39,21 @@ class WbkClones(RdpBound):
         order = int(alpha)
         if order > ORDER_MAX:
             raise NotApplicable(f"wbk_clones is computed up to order {ORDER_MAX}")
-        size = 32
-        while size < order:
-            size *= 2
-        return theorem9(event, _log_moments(event.epsilon0, event.sampled, size)[: order - 1])
+        powers = clone_moments(event.epsilon0, event.sampled, order)
+        return theorem9(event.epsilon0, event.rate, powers)
+
+
+def clone_moments(epsilon0: float, messages: int, order: int) -> Array:
+    """Return (j - 1) r(j) for j = 2, ..., order <= 256, r of `clones`.
+
+    Example:
+        >>> round(float(clone_moments(1.0, 1000, 3)[0]), 6)
+        0.002323
+    """
+    size = 32
+    while size < order:
+        size *= 2
+    return _log_moments(epsilon0, messages, size)[: order - 1]
 
 
 @lru_cache(maxsize=64)
