@@ -10,7 +10,7 @@ from raydp_sim.privacy.bounds.base import check_delta
 from raydp_sim.privacy.numerics import Array
 
 ALPHA_MAX = 100_000
-_PATIENCE = 9
+_PATIENCE, _QUICK = 9, 3
 
 
 def rdp_to_dp(rdp: float, alpha: float, delta: float, tight: bool = True) -> float:
@@ -138,7 +138,11 @@ class Best:
 
 
 def best_order(
-    curve: Callable[[Array], Array], delta: float, alpha_max: int = ALPHA_MAX, refine: bool = True
+    curve: Callable[[Array], Array],
+    delta: float,
+    alpha_max: int = ALPHA_MAX,
+    refine: bool = True,
+    quick: bool = False,
 ) -> Best:
     """Return the least tight epsilon over whole orders of a curve of divergences.
 
@@ -150,6 +154,8 @@ def best_order(
         delta: in (0, 1).
         alpha_max: largest order to try.
         refine: False to stay on the grid.
+        quick: True for a costly curve: three increases end the scan, and the search between orders
+            ends where they differ by 1e-6 of epsilon.
 
     Example:
         >>> best_order(lambda orders: 0.01 * orders, 1e-6).alpha
@@ -163,8 +169,9 @@ def best_order(
 
     grid = order_grid(alpha_max)
     values = epsilons(grid[:31])
-    while len(values) < len(grid) and not _rising(values):
-        chunk = grid[len(values) : len(values) + 6]
+    patience, size = (_QUICK if quick else _PATIENCE), 6
+    while len(values) < len(grid) and not _rising(values, patience):
+        chunk = grid[len(values) : len(values) + size]
         values = np.append(values, epsilons(chunk))
     if not np.any(np.isfinite(values)):
         return Best(math.inf, 2)
@@ -173,16 +180,18 @@ def best_order(
     if refine:
         left = int(grid[max(at - 1, 0)])
         right = int(grid[min(at + 1, len(values) - 1)])
-        best = _refine(epsilons, left, right, best)
+        best = _refine(epsilons, left, right, best, 1e-6 if quick else 0.0)
     return Best(max(0.0, best.epsilon), best.alpha)
 
 
-def _rising(values: Array) -> bool:
-    last = values[-_PATIENCE - 1 :]
+def _rising(values: Array, patience: int) -> bool:
+    last = values[-patience - 1 :]
     return bool(np.all((last[1:] > last[:-1]) | np.isinf(last[1:])))
 
 
-def _refine(epsilons: Callable[[Array], Array], left: int, right: int, best: Best) -> Best:
+def _refine(
+    epsilons: Callable[[Array], Array], left: int, right: int, best: Best, tolerance: float
+) -> Best:
     """Search between two whole orders, eight at a time, keeping the best one inside."""
     while right - left > 2:
         inside = np.unique(np.linspace(left, right, 10)[1:-1].round())
@@ -195,4 +204,7 @@ def _refine(epsilons: Callable[[Array], Array], left: int, right: int, best: Bes
         best = Best(float(values[at]), int(points[at]))
         left = int(points[at - 1]) if at > 0 else left
         right = int(points[at + 1]) if at + 1 < len(points) else right
+        beside = values[max(at - 1, 0) : at + 2]
+        if float(beside.max()) - best.epsilon < tolerance * best.epsilon:
+            break
     return best

@@ -22,11 +22,13 @@ class RdpRun(RunBound):
     Attributes:
         bound: of each event.
         alpha_max: largest order tried.
+        quick: whether the bound is costly, so that fewer orders are tried.
     """
 
     bound: ClassVar[RdpBound]
     alpha_max: ClassVar[int] = ALPHA_MAX
     note: ClassVar[str] = ""
+    quick: ClassVar[bool] = False
 
     def curve(self, event: Any, orders: Array) -> Array:
         """Return one event's divergences, raw; inf where the bound is silent or too slow."""
@@ -43,7 +45,7 @@ class RdpRun(RunBound):
             summed: Array = sum(vectors[1:], start=vectors[0])
             return summed
 
-        best = best_order(total, delta, self.alpha_max)
+        best = best_order(total, delta, self.alpha_max, quick=self.quick)
         if math.isinf(best.epsilon):
             raise NotApplicable(f"{self.name} holds at no order tried")
         return Result(best.epsilon, best.alpha, self.note)

@@ -17,3 +17,4 @@ class RdpClones(RdpRun):
     events = (Shuffle,)
     source = Clones.source
     bound = Clones()
+    quick = True

@@ -18,3 +18,4 @@ class RdpNumeric(RdpRun):
     events = (Shuffle,)
     source = Numeric.source
     bound = Numeric()
+    quick = True
