@@ -208,7 +208,7 @@ def test_unequal_rounds_cost_between_their_extremes(epsilon0, n, first, second):
 @given(st.floats(0.05, 3.0), st.integers(2, 400), st.integers(1, 500), st.data())
 def test_more_rounds_cost_more_and_larger_deltas_less(epsilon0, n, times, data):
     k = data.draw(st.integers(1, n))
-    for event in (Shuffle(epsilon0, n), SubsampledShuffle(epsilon0, n, k)):
+    for event in (Shuffle(epsilon0, n, "2rr"), SubsampledShuffle(epsilon0, n, k, "2rr")):
         for bound in run_bounds():
             if type(event) not in bound.events:
                 continue
