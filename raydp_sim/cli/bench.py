@@ -7,6 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from raydp_sim.bench import accounting
 from raydp_sim.bench.cases import CASES
 from raydp_sim.bench.pipeline import SEGMENTS, Result, document, machine, play
 
@@ -14,6 +15,7 @@ _EPILOG = """\b
 Example:
   raydp-sim bench pipeline
   raydp-sim bench pipeline --case a --json
+  raydp-sim bench accounting
 """
 
 
@@ -55,6 +57,40 @@ def pipeline(names: tuple[str, ...], as_json: bool) -> None:
     Console().print(table(results))
     for line in notes(results):
         click.echo(line)
+
+
+@command.command("accounting", epilog=_EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def accounts(as_json: bool) -> None:
+    """Measure the privacy calculator: CPU-seconds of every row of its default tables.
+
+    Each row is measured cold. However many rounds are composed, divergences may take twice as long
+    as for two of them, and loss distributions longer by the logarithm of their number.
+    """
+    console = Console(stderr=True)
+    with console.status("") as status:
+        found = list(accounting.rows(progress=status.update))
+    if as_json:
+        click.echo(json.dumps(accounting.document(found, machine()), indent=2))
+        return
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, justify in (("", "left"), ("row", "left"), ("CPU s", "right"), ("goal", "left")):
+        made.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)
+    group = ""
+    for row in found:
+        title = "" if row.group == group else row.group
+        group = row.group
+        goal = _goal("<", row.goal and round(row.goal, 2), row.met)
+        made.add_row(
+            title, row.name, f"{row.seconds:.3f}", goal, style="red" if row.met is False else ""
+        )
+    Console().print(made, highlight=False)
+    goals = [row for row in found if row.met is not None]
+    about = machine()
+    click.echo(
+        f"{sum(bool(row.met) for row in goals)} of {len(goals)} goals met. {about['cpu']}, Python "
+        f"{about['python']}, NumPy {about['numpy']}, load {about['load']} at the end"
+    )
 
 
 def table(results: list[Result]) -> Table:
