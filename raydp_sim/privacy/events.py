@@ -4,9 +4,15 @@ Each record says what the observer sees and who is charged. Unless said otherwis
 replace the data of one client and the number of clients is known.
 """
 
-import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+
+from raydp_sim.privacy.checks import (
+    check_alphabet,
+    check_losses,
+    check_rate,
+    check_real,
+    check_whole,
+)
 
 
 @dataclass(frozen=True)
@@ -55,9 +61,9 @@ class Shuffle:
     alphabet: int | None = None
 
     def __post_init__(self) -> None:
-        _real(self, "epsilon0")
-        _whole(self, "n")
-        _alphabet(self)
+        check_real(self, "epsilon0")
+        check_whole(self, "n")
+        check_alphabet(self)
 
 
 @dataclass(frozen=True)
@@ -85,10 +91,10 @@ class SubsampledShuffle:
     alphabet: int | None = None
 
     def __post_init__(self) -> None:
-        _real(self, "epsilon0")
-        _whole(self, "clients")
-        _whole(self, "sampled", most=self.clients)
-        _alphabet(self)
+        check_real(self, "epsilon0")
+        check_whole(self, "clients")
+        check_whole(self, "sampled", most=self.clients)
+        check_alphabet(self)
 
     @property
     def rate(self) -> float:
@@ -120,10 +126,10 @@ class SelfSampledShuffle:
     alphabet: int | None = None
 
     def __post_init__(self) -> None:
-        _real(self, "epsilon0")
-        _whole(self, "clients")
-        _rate(self, "probability")
-        _alphabet(self)
+        check_real(self, "epsilon0")
+        check_whole(self, "clients")
+        check_rate(self, "probability")
+        check_alphabet(self)
 
 
 @dataclass(frozen=True)
@@ -148,8 +154,8 @@ class MultiMessageShuffle:
     randomizer: str | None = None
 
     def __post_init__(self) -> None:
-        _losses(self)
-        _whole(self, "n")
+        check_losses(self)
+        check_whole(self, "n")
 
 
 @dataclass(frozen=True)
@@ -178,9 +184,9 @@ class SubsampledMultiMessage:
     randomizer: str | None = None
 
     def __post_init__(self) -> None:
-        _losses(self)
-        _whole(self, "clients")
-        _whole(self, "sampled", most=self.clients)
+        check_losses(self)
+        check_whole(self, "clients")
+        check_whole(self, "sampled", most=self.clients)
 
     @property
     def rate(self) -> float:
@@ -208,11 +214,11 @@ class CldpRound:
     sampled_points: int
 
     def __post_init__(self) -> None:
-        _real(self, "epsilon0")
-        _whole(self, "clients")
-        _whole(self, "points")
-        _whole(self, "sampled_clients", most=self.clients)
-        _whole(self, "sampled_points", most=self.points)
+        check_real(self, "epsilon0")
+        check_whole(self, "clients")
+        check_whole(self, "points")
+        check_whole(self, "sampled_clients", most=self.clients)
+        check_whole(self, "sampled_points", most=self.points)
 
     @property
     def rate(self) -> float:
@@ -235,7 +241,7 @@ class GaussianRelease:
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        _real(self, "noise_multiplier", above=0.0)
+        check_real(self, "noise_multiplier", above=0.0)
 
 
 @dataclass(frozen=True)
@@ -253,8 +259,8 @@ class SubsampledGaussian:
     rate: float
 
     def __post_init__(self) -> None:
-        _real(self, "noise_multiplier", above=0.0)
-        _rate(self, "rate")
+        check_real(self, "noise_multiplier", above=0.0)
+        check_rate(self, "rate")
 
 
 @dataclass(frozen=True)
@@ -271,7 +277,7 @@ class LaplaceRelease:
     epsilon: float
 
     def __post_init__(self) -> None:
-        _real(self, "epsilon")
+        check_real(self, "epsilon")
 
 
 Event = LocalReport | CentralRelease
@@ -291,46 +297,3 @@ Release = (
     | CentralRelease
 )
 """What the accountant composes."""
-
-
-def _check_real(name: str, value: object, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
-        raise ValueError(f"{name} is {value!r}; it must be a number >= {low:g}")
-    if not math.isfinite(value):
-        raise ValueError(f"{name} is {value!r}; it must be finite")
-    return float(value)
-
-
-def _real(event: object, name: str, above: float | None = None) -> None:
-    value = _check_real(name, getattr(event, name), 0.0, math.inf)
-    if above is not None and value <= above:
-        raise ValueError(f"{name} is {value!r}; it must be > {above:g}")
-    object.__setattr__(event, name, value)
-
-
-def _whole(event: object, name: str, most: int | None = None) -> None:
-    value = getattr(event, name)
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number >= 1")
-    if most is not None and int(value) > most:
-        raise ValueError(f"{name} is {value!r}; it must be at most {most}")
-    object.__setattr__(event, name, int(value))
-
-
-def _rate(event: object, name: str) -> None:
-    value = getattr(event, name)
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) <= 1.0:
-        raise ValueError(f"{name} is {value!r}; it must lie in (0, 1]")
-    object.__setattr__(event, name, float(value))
-
-
-def _alphabet(event: object) -> None:
-    if getattr(event, "alphabet", None) is not None:
-        _whole(event, "alphabet")
-
-
-def _losses(event: MultiMessageShuffle | SubsampledMultiMessage) -> None:
-    if not event.losses:
-        raise ValueError("losses is (); it must hold at least one message's loss")
-    values = tuple(_check_real("losses", loss, 0.0, math.inf) for loss in event.losses)
-    object.__setattr__(event, "losses", values)

@@ -14,6 +14,7 @@ GOOD = [
     ev.SubsampledShuffle(1.0, 10, 5),
     ev.SelfSampledShuffle(1.0, 10, 0.5),
     ev.MultiMessageShuffle((1.0, 0.5), 10),
+    ev.SubsampledMultiMessage((1.0, 0.5), 10, 5, "rbin"),
     ev.CldpRound(1.0, 10, 4, 5, 2),
     ev.GaussianRelease(1.0),
     ev.SubsampledGaussian(1.0, 0.1),
