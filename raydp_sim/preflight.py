@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from raydp_sim.accounting import planned
 from raydp_sim.errors import bad_field
 from raydp_sim.scenario import Scenario
 
@@ -51,7 +52,7 @@ def plan(scenario: Scenario, client_actors: int) -> Plan:
         memory=memory + (_RAY_BYTES if ray else 0),
         seconds=(6.0 + 0.6 * actors if ray else 0.0) + rounds * per_round,
         reports=cohort * rounds,
-        epsilon=mechanism.event().epsilon * scenario.task.rounds,
+        epsilon=planned(scenario, mechanism),
         bits=mechanism.bits,
     )
 

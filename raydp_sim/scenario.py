@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from raydp_sim.accounting import calibrated
 from raydp_sim.datasets import DATASETS
 from raydp_sim.datasets.base import Dataset
 from raydp_sim.document import overridden, read
@@ -78,12 +79,15 @@ class Privacy(Section):
     """How privacy is reported.
 
     Fields:
-        delta: the largest failure probability that the whole run may end with.
+        delta: the largest failure probability that the whole run may end with; shuffled releases
+            are accounted at it.
+        honest_fraction: share of every batch that does not collude; only those hide a client.
         bound: which bound to report; `best`, the smallest one that is proved, is the only
             choice so far.
     """
 
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
+    honest_fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
     bound: Literal["best"] = "best"
 
 
@@ -163,9 +167,13 @@ class Scenario(Section):
         cls = type(self.mechanism)
         try:
             filled = cls.model_validate({**self.mechanism.model_dump(), **known})
-            return filled.calibrated(self.task.rounds)
+            return calibrated(self, filled)
         except ValidationError as error:
             raise InputError(describe(error, _known_keys(), prefix=("mechanism",))) from None
+
+    def settled(self) -> "Scenario":
+        """Return the scenario with its mechanism filled in and calibrated, once and for all."""
+        return self.model_copy(update={"mechanism": self.bound_mechanism})
 
     def document(self) -> dict[str, Any]:
         """Return the file as resolved: loading it gives this scenario again."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from raydp_sim.accounting import amplifies, sampling_counts
 from raydp_sim.metrics import streams
 from raydp_sim.privacy import store
 from raydp_sim.privacy.ledger import Ledger
@@ -64,12 +65,12 @@ def _privacy(scenario: Scenario, run: RunDir) -> dict[str, Any]:
     rows = store.read(run.ledger)
     repetitions = rows["repetition"].to_numpy()
     for repetition in range(scenario.repeat):
-        ledger = Ledger(scenario.population.clients)
+        ledger = Ledger(scenario.population.clients, scenario.privacy.delta)
         ledger.open_view(event)
         for index in np.flatnonzero(repetitions == repetition):
             charge = store.Charge.of_row(rows.slice(int(index), 1).to_pylist()[0])
-            ledger.charge(charge.event, charge.participants)
-        guarantees.append(ledger.guarantee())
+            ledger.charge(charge.event, charge.participants, charge.shuffled)
+        guarantees.append(ledger.guarantee(exact=True))
     worst = max(guarantees, key=lambda guarantee: guarantee.epsilon)
     local = scenario.bound_mechanism.where == "client"
     return {
@@ -79,4 +80,13 @@ def _privacy(scenario: Scenario, run: RunDir) -> dict[str, Any]:
         "bound": worst.bound,
         "assumption": worst.assumption,
         "per_client": {"max": worst.epsilon, "median": worst.median},
+        "sampling": _sampling(scenario),
     }
+
+
+def _sampling(scenario: Scenario) -> str:
+    """Say whether sampling was counted and, if not, why not."""
+    if not amplifies(scenario, scenario.bound_mechanism):
+        return "not counted: there is no shuffled stream of a pure randomizer"
+    why = sampling_counts(scenario)
+    return "counted" if why is None else f"not counted: {why}"

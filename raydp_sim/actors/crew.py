@@ -65,6 +65,8 @@ class Crew:
         folder: Path,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
+        # Calibrating may take seconds; the actors get its result.
+        scenario = scenario.settled()
         self.scenario, self.backend = scenario, backend
         self.document = scenario.document()
         others = _without_data(scenario)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from raydp_sim.accounting import release_event
 from raydp_sim.errors import RunError
 from raydp_sim.privacy import store
 from raydp_sim.privacy.ledger import Guarantee, Ledger
@@ -17,7 +18,8 @@ class LedgerActor:
 
     def __init__(self, document: dict[str, Any], folder: str) -> None:
         self.scenario = Scenario.model_validate(document)
-        self.event = self.scenario.bound_mechanism.event()
+        self.mechanism = self.scenario.bound_mechanism
+        self.event = self.mechanism.event()
         self.folder = Path(folder)
         self.begin(0, 0)
 
@@ -28,12 +30,12 @@ class LedgerActor:
         draw for draw, and find themselves paid already.
         """
         self.repetition = repetition
-        self.ledger = Ledger(self.scenario.population.clients)
+        self.ledger = Ledger(self.scenario.population.clients, self.scenario.privacy.delta)
         self.paid: dict[int, store.Charge] = {}
         for row in store.read(self.folder, repetition).to_pylist():
             charge = store.Charge.of_row(row)
             if charge.release < finished:
-                self.ledger.charge(charge.event, charge.participants)
+                self.ledger.charge(charge.event, charge.participants, charge.shuffled)
             else:
                 self.paid[charge.release] = charge
 
@@ -48,7 +50,8 @@ class LedgerActor:
         ids = store.canonical(
             participants[0] if len(participants) == 1 else self._union(participants)
         )
-        charge = store.Charge(self.repetition, release, time, self.event, ids)
+        shuffled = release_event(self.scenario, self.mechanism, len(ids))
+        charge = store.Charge(self.repetition, release, time, self.event, ids, shuffled)
         before = self.paid.pop(release, None)
         if before is None:
             store.append(self.folder, charge, self.scenario.population.clients)
@@ -58,7 +61,7 @@ class LedgerActor:
                 "the run directory does not belong to this scenario or machine",
                 resumable=False,
             )
-        self.ledger.charge(charge.event, charge.participants)
+        self.ledger.charge(charge.event, charge.participants, charge.shuffled)
         return self.ledger.guarantee(), len(ids)
 
     def _union(self, parts: tuple[Ids | range, ...]) -> Ids:

@@ -66,6 +66,7 @@ class MetricsActor:
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
             "epsilon_median": guarantee.median,
+            "bound": guarantee.bound,
             **self.scenario.task.score(mechanism, public, tally.truth, self.population),
         }
         self._keep("releases", row)

@@ -246,6 +246,19 @@ class Mechanism(Piece):
         """Return the privacy event of one report or release."""
         raise NotImplementedError
 
+    def losses(self) -> tuple[float, ...]:
+        """Return the loss of each message of a report, for the accounting of shuffles.
+
+        A mechanism of several messages states them one by one; each goes to a shuffler of its own.
+        """
+        if self.messages_per_report > 1:
+            raise NotImplementedError(f"'{self.kind}' does not state its losses message by message")
+        return (self.event().epsilon,)
+
+    def randomizer(self) -> str | None:
+        """Return the name under which `privacy.variation` knows one message, if it does."""
+        return None
+
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact E||decoded report - value||^2.
 

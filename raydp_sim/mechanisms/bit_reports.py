@@ -112,6 +112,12 @@ class BitReports:
         """Variance of one decoded bit at each level: p (1 - p) / (1 - 2 p)^2."""
         return np.asarray(self.flips * (1.0 - self.flips) / self.gaps**2)
 
+    def message_losses(self) -> tuple[float, ...]:
+        """Loss of every message that depends on the data, rounded up; padding costs nothing."""
+        return tuple(
+            loss * (1.0 + SLACK) for loss in self.losses for _ in range(self.blocks.filled)
+        )
+
     @property
     def loss(self) -> float:
         """Exact loss of a whole report."""

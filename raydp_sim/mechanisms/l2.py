@@ -163,6 +163,14 @@ class L2Vector(Mechanism):
         """Return the exact loss of R^linf, rounded up; the l2 ball may not attain it."""
         return LocalReport(stated_loss(self.wire, self.need_epsilon()))
 
+    def losses(self) -> tuple[float, ...]:
+        """Return the loss of each message."""
+        return self.wire.message_losses()
+
+    def randomizer(self) -> str:
+        """Name the message's law: a uniform index and a flipped bit."""
+        return "rbin"
+
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error, given that nothing is clipped.
 

@@ -125,6 +125,14 @@ class LInfVector(Mechanism):
         """Return the report's exact loss, rounded up."""
         return LocalReport(stated_loss(self.wire, self.need_epsilon()))
 
+    def losses(self) -> tuple[float, ...]:
+        """Return the loss of each message."""
+        return self.wire.message_losses()
+
+    def randomizer(self) -> str:
+        """Name the message's law: a uniform index and a flipped bit."""
+        return "rbin"
+
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error."""
         return (2.0 * self.radius) ** 2 * self.wire.variances(self._bits(values))

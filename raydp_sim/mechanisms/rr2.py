@@ -64,6 +64,14 @@ class RandomizedResponse(Mechanism):
         exact = self.need_epsilon()
         return LocalReport(max(exact, stated_loss(self.wire, exact)))
 
+    def losses(self) -> tuple[float, ...]:
+        """Return the loss of each message."""
+        return self.wire.message_losses()
+
+    def randomizer(self) -> str:
+        """Name the message's law: one flipped bit."""
+        return "2rr"
+
     def mse(self, values: Floats) -> Floats:
         """Return the variance of a decoded bit, the same for both inputs."""
         return np.full(len(values), self.worst_mse())

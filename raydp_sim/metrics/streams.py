@@ -29,6 +29,7 @@ RELEASES = {
     "epsilon": _REAL,
     "delta": _REAL,
     "epsilon_median": _REAL,
+    "bound": pa.string(),
 }
 WITHHELD = {"repetition": _WHOLE, "release": _WHOLE, "time": _REAL, "reports": _WHOLE}
 # The only stream that holds what depends on the machine: wall-clock values, and messages that came

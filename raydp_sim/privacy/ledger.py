@@ -1,12 +1,29 @@
 """Who was charged for what: the account of a run, from which guarantees are computed."""
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.privacy.events import CentralRelease, Event, LocalReport
+from raydp_sim.privacy.accountant import account
+from raydp_sim.privacy.caps import pure_epsilon
+from raydp_sim.privacy.conversion import order_grid
+from raydp_sim.privacy.events import (
+    CentralRelease,
+    Event,
+    LocalReport,
+    MultiMessageShuffle,
+    Release,
+    Shuffle,
+    SubsampledMultiMessage,
+    SubsampledShuffle,
+)
+from raydp_sim.privacy.streaming import event_vector
 from raydp_sim.random import Ids
+
+_ALPHA_MAX = 1024
+_SAMPLED = (SubsampledShuffle, SubsampledMultiMessage)
 
 
 @dataclass(frozen=True)
@@ -28,18 +45,26 @@ class Guarantee:
     assumption: str
 
 
-_VIEWS = {
-    LocalReport: (
-        "local-composition",
-        "each client's released reports, against anyone who sees them, the server included; "
-        "nothing is assumed of sampling, of other clients or of the shuffler's permutation, only "
-        "that batches it withholds are dropped unseen",
-    ),
-    CentralRelease: (
-        "basic-composition",
-        "the released estimates, against anyone who sees them, if the aggregator that holds the "
-        "raw values is trusted; neighbours replace one client's data",
-    ),
+_LOCAL = (
+    "local-composition",
+    "each client's released reports, against anyone who sees them, the server included; "
+    "nothing is assumed of sampling, of other clients or of the shuffler's permutation, only "
+    "that batches it withholds are dropped unseen",
+)
+_CENTRAL = (
+    "basic-composition",
+    "the released estimates, against anyone who sees them, if the aggregator that holds the "
+    "raw values is trusted; neighbours replace one client's data",
+)
+_SHUFFLED = (
+    "the shuffled messages of all releases, against a server that sees nothing else, if the "
+    "shuffler is honest and so are the clients counted; neighbours replace one client's data; "
+)
+_WHO = {
+    True: "every eligible client is charged, and each cohort is uniform, secret and independent "
+    "of the data",
+    False: "those who took part are charged, with the batch that really formed and nothing "
+    "gained from sampling",
 }
 
 
@@ -65,9 +90,12 @@ class _Participations:
 
 @dataclass
 class Ledger:
-    """Participations per client and event. Basic composition: epsilons and deltas add up.
+    """Participations per client and event.
 
-    Nothing smaller than the sum of the local guarantees is claimed here.
+    Two views are kept side by side. Of its own reports, basic composition: epsilons and deltas add
+    up over the releases a client took part in. Of shuffled releases: either every one is charged to
+    all eligible clients (sampled events) or every one to its participants, never a mixture. The
+    smaller guarantee is reported, with the view it holds for.
 
     Example:
         >>> ledger = Ledger(clients=3)
@@ -78,26 +106,60 @@ class Ledger:
     """
 
     clients: int
+    delta: float = 1e-6
     charged: dict[Event, _Participations] = field(default_factory=dict)
+    shuffled: dict[Release, _Participations] = field(default_factory=dict)
 
     def open_view(self, event: Event) -> None:
         """Say which kind of event will be charged, so that an empty account names its view too."""
         if event not in self.charged:
             self.charged[event] = _Participations(np.zeros(self.clients, np.int32))
 
-    def charge(self, event: Event, participants: Ids | range) -> None:
-        """Charge one event to clients in increasing order; refuse unknown ones first."""
+    def charge(
+        self, event: Event, participants: Ids | range, release: Release | None = None
+    ) -> None:
+        """Charge clients in increasing order; a refused charge leaves the ledger as it was.
+
+        Args:
+            event: what one report, or the release of a trusted aggregator, costs a participant.
+            participants: who took part.
+            release: what the shuffled release as a whole was, if there was a shuffler.
+        """
         if len(participants) and int(participants[-1]) >= self.clients:
             raise ValueError(f"client {int(participants[-1])} is not among {self.clients}")
+        if release is not None:
+            sampled = {isinstance(known, _SAMPLED) for known in (*self.shuffled, release)}
+            if len(sampled) > 1:
+                raise ValueError("a run charges all eligible clients or participants, never both")
+            if release not in self.shuffled:
+                fresh = np.zeros(0 if isinstance(release, _SAMPLED) else self.clients, np.int32)
+                self.shuffled[release] = _Participations(fresh)
+            everyone = isinstance(release, _SAMPLED)
+            self.shuffled[release].add(range(0) if everyone else participants)
         self.open_view(event)
         self.charged[event].add(participants)
 
-    def guarantee(self) -> Guarantee:
-        """Return what has been proved for the worst and the median client."""
+    def guarantee(self, exact: bool = False) -> Guarantee:
+        """Return what has been proved for the worst and the median client.
+
+        Args:
+            exact: take every bound into account where all clients are charged alike, which costs
+                up to a second; otherwise Renyi divergences on a grid of orders, which costs little.
+        """
+        local = self._composed()
+        if not self.shuffled:
+            return local
+        amplified = self._amplified(exact)
+        if amplified.epsilon < local.epsilon:
+            return amplified
+        # Where the sum of local losses is smaller it holds in the shuffled view too.
+        return local
+
+    def _composed(self) -> Guarantee:
         kinds = {type(event) for event in self.charged} or {LocalReport}
         if len(kinds) > 1:
             raise ValueError("local and central events in one ledger have no common view")
-        bound, assumption = _VIEWS[kinds.pop()]
+        bound, assumption = _CENTRAL if kinds == {CentralRelease} else _LOCAL
         if len(self.charged) == 1:
             (event, taken), *_ = self.charged.items()
             most, median = taken.everyone + taken.most, taken.everyone + taken.median
@@ -109,6 +171,64 @@ class Ledger:
                 deltas += (taken.everyone + taken.counts) * event.delta
             spent = (float(epsilons.max()), float(deltas.max()), float(np.median(epsilons)))
         return Guarantee(*spent, bound, assumption)
+
+    def _amplified(self, exact: bool) -> Guarantee:
+        sampled = isinstance(next(iter(self.shuffled)), _SAMPLED)
+        rows, weights = self._histories()
+        epsilons = self._rdp_epsilons(rows)
+        order = np.argsort(epsilons)
+        middle = np.searchsorted(np.cumsum(weights[order]), (weights.sum() + 1) // 2)
+        worst, median = float(epsilons.max()), float(epsilons[order[middle]])
+        view = _SHUFFLED + _WHO[sampled]
+        found = Guarantee(worst, self.delta, median, "rdp-best", view)
+        if exact and len(rows) == 1:
+            counted = [(event, int(n)) for event, n in zip(self.shuffled, rows[0], strict=True)]
+            best = account(counted, self.delta)
+            if best.best is not None and best.epsilon < worst:
+                return replace(found, epsilon=best.epsilon, median=best.epsilon, bound=best.best)
+        return found
+
+    def _histories(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the distinct rows of how often each event was charged, and how many have each."""
+        everyone = np.array([taken.everyone for taken in self.shuffled.values()])
+        taken = list(self.shuffled.values())
+        if not any(part.most for part in taken):
+            return everyone[None], np.array([self.clients])
+        # A client's history as one number, which sorts faster than a row.
+        code = np.zeros(self.clients, np.int64)
+        for part in taken:
+            code = code * (part.most + 1) + part.counts
+        _, first, weights = np.unique(code, return_index=True, return_counts=True)
+        return np.stack([part.counts[first] for part in taken], axis=1) + everyone, weights
+
+    def _rdp_epsilons(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Convert every history's sum of divergences at the best order (000 Lemma 2.1.3)."""
+        orders = order_grid(_ALPHA_MAX).astype(np.float64)
+        vectors = np.array([event_vector(event, None, _ALPHA_MAX) for event in self.shuffled])
+        pure = np.array([pure_epsilon(event) for event in self.shuffled])
+        gain = (orders - 1) * np.log1p(-1 / orders) - np.log(orders) - math.log(self.delta)
+        converted = (rows @ vectors + gain / (orders - 1)).min(axis=1)
+        spent = np.minimum(np.maximum(converted, 0.0), rows @ pure)
+        return np.asarray(np.where(rows.any(axis=1), spent, 0.0))
+
+
+def rounded(event: Release) -> Release:
+    """Round a batch down to one of few sizes, so that releases of nearly one size share a vector.
+
+    A batch of n hides no less than a batch of fewer: the others' messages are independent of the
+    victim's, so whoever sees fewer can add them. Steps of a quarter of an octave cost little.
+
+    Example:
+        >>> rounded(Shuffle(1.0, 1000)).n
+        861
+    """
+    if not isinstance(event, Shuffle | MultiMessageShuffle) or event.n < 8:
+        return event
+    step = math.floor(4 * math.log2(event.n))
+    size = math.floor(2 ** (step / 4))
+    while size > event.n:  # rounding of the logarithm
+        size -= 1
+    return replace(event, n=size)
 
 
 def _median(counts: NDArray[np.int32]) -> float:

@@ -20,6 +20,8 @@ SCHEMA = pa.schema(
         ("time", pa.float64()),
         ("event", pa.string()),
         ("parameters", pa.string()),
+        ("shuffled", pa.string()),
+        ("shuffled_parameters", pa.string()),
         ("charged", pa.int64()),
         ("encoding", pa.string()),
         ("participants", pa.binary()),
@@ -36,6 +38,7 @@ class Charge:
     time: float
     event: events.Event
     participants: Ids | range
+    shuffled: events.Release | None = None
 
     def row(self, clients: int) -> dict[str, Any]:
         """Return the row as it is stored: ids as a range, a bitmap or a list, what is shortest."""
@@ -53,7 +56,9 @@ class Charge:
             "release": self.release,
             "time": self.time,
             "event": type(self.event).__name__,
-            "parameters": json.dumps(asdict(self.event), sort_keys=True),
+            "parameters": _parameters(self.event),
+            "shuffled": None if self.shuffled is None else type(self.shuffled).__name__,
+            "shuffled_parameters": None if self.shuffled is None else _parameters(self.shuffled),
             "charged": len(ids),
             "encoding": encoding,
             "participants": packed,
@@ -70,18 +75,32 @@ class Charge:
             ids = raw.view("<u4").astype(np.uint32)
         if row["encoding"] == "range":
             ids = range(int(ids[0]), int(ids[1]))
-        event = getattr(events, row["event"])(**json.loads(row["parameters"]))
-        return cls(row["repetition"], row["release"], row["time"], event, ids)
+        event = _event(row["event"], row["parameters"])
+        place = (row["repetition"], row["release"], row["time"])
+        return cls(*place, event, ids, _event(row["shuffled"], row["shuffled_parameters"]))
 
     def same_as(self, other: "Charge") -> bool:
         """Say whether two rows charge the same event to the same clients."""
-        mine = (self.repetition, self.release, self.time, self.event)
+        mine = (self.repetition, self.release, self.time, self.event, self.shuffled)
         return mine == (
             other.repetition,
             other.release,
             other.time,
             other.event,
+            other.shuffled,
         ) and np.array_equal(self.participants, other.participants)
+
+
+def _parameters(event: Any) -> str:
+    return json.dumps(asdict(event), sort_keys=True)
+
+
+def _event(name: str | None, parameters: str) -> Any:
+    if name is None:
+        return None
+    given = json.loads(parameters)
+    listed = {key: tuple(value) for key, value in given.items() if isinstance(value, list)}
+    return getattr(events, name)(**{**given, **listed})
 
 
 def canonical(participants: Ids | range) -> Ids | range:

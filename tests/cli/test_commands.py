@@ -61,8 +61,8 @@ def test_run_prints_a_summary_and_leaves_a_whole_directory(tmp_path: Path) -> No
     for words in (
         "squared error",
         "epsilon",
-        "local-composition",
-        "against anyone",
+        "rdp-best",
+        "against a server that sees nothing",
         "bits",
         "made",
     ):

@@ -6,8 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raydp_sim.privacy import store
-from raydp_sim.privacy.events import CentralRelease, LocalReport
-from raydp_sim.privacy.ledger import Ledger
+from raydp_sim.privacy.accountant import account
+from raydp_sim.privacy.events import (
+    CentralRelease,
+    LocalReport,
+    MultiMessageShuffle,
+    Shuffle,
+    SubsampledShuffle,
+)
+from raydp_sim.privacy.ledger import Ledger, rounded
 
 
 def ids(*numbers):
@@ -112,3 +119,62 @@ def test_same_as_notices_every_difference():
         store.Charge(0, 1, 1.0, LocalReport(0.5), ids(1, 3)),
     ]
     assert charge.same_as(charge) and not any(charge.same_as(other) for other in others)
+
+
+DELTA = 1e-6
+
+
+def test_sampled_releases_are_charged_to_everyone():
+    ledger = Ledger(5000, DELTA)
+    event = SubsampledShuffle(1.0, 5000, 500, "2rr")
+    for release in range(10):
+        cohort = np.arange(release, 5000, 10, dtype=np.uint32)
+        ledger.charge(LocalReport(1.0), cohort, event)
+    quick, exact = ledger.guarantee(), ledger.guarantee(exact=True)
+    best = account([(event, 10)], DELTA)
+    assert exact.epsilon == best.epsilon and exact.bound == best.best
+    assert best.epsilon <= quick.epsilon == quick.median < 1.0
+    assert quick.delta == DELTA and "every eligible client" in quick.assumption
+
+
+def test_shuffled_releases_are_charged_to_participants_with_the_batch_that_formed():
+    ledger = Ledger(2000, DELTA)
+    small, large = Shuffle(1.0, 300), Shuffle(1.0, 1500)
+    ledger.charge(LocalReport(1.0), range(300), small)
+    ledger.charge(LocalReport(1.0), range(500, 2000), large)
+    ledger.charge(LocalReport(1.0), range(500, 2000), large)
+    guarantee = ledger.guarantee()
+    one, two = account([(small, 1)], DELTA), account([(large, 2)], DELTA)
+    assert guarantee.epsilon >= max(one["rdp-best"].capped, two["rdp-best"].capped) * (1 - 1e-9)
+    assert guarantee.epsilon <= 1.03 * max(one["rdp-best"].capped, two["rdp-best"].capped)
+    assert guarantee.median < guarantee.epsilon and "took part" in guarantee.assumption
+
+
+def test_the_two_kinds_of_charge_are_never_mixed():
+    ledger = Ledger(100, DELTA)
+    ledger.charge(LocalReport(1.0), range(100), Shuffle(1.0, 100))
+    with pytest.raises(ValueError, match="never both"):
+        ledger.charge(LocalReport(1.0), range(50), SubsampledShuffle(1.0, 100, 50))
+    assert len(ledger.shuffled) == 1 and ledger.guarantee().epsilon <= 1.0
+
+
+def test_the_sum_of_local_losses_is_reported_where_it_is_smaller():
+    ledger = Ledger(3, DELTA)
+    ledger.charge(LocalReport(0.01), range(2), Shuffle(0.01, 2))
+    guarantee = ledger.guarantee(exact=True)
+    assert guarantee.epsilon == 0.01 and guarantee.delta == 0
+    assert guarantee.bound == "local-composition"
+
+
+@given(n=st.integers(1, 10**7))
+def test_rounding_a_batch_down_never_counts_more_clients(n):
+    for event in (Shuffle(1.0, n), MultiMessageShuffle((0.5, 0.5), n)):
+        size = rounded(event).n
+        assert 0.83 * n - 1 <= size <= n
+
+
+def test_a_shuffled_row_comes_back_as_it_was_written():
+    release = MultiMessageShuffle((0.5, 0.25), 40, "rbin")
+    charge = store.Charge(0, 1, 1.0, LocalReport(0.75), range(40), release)
+    again = store.Charge.of_row(charge.row(100))
+    assert again.same_as(charge) and again.shuffled == release

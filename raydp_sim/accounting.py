@@ -1,0 +1,119 @@
+"""What a scenario's releases are as privacy events, and how a central target becomes a local one.
+
+Which event a release is follows from the scenario alone: sampling counts only where the policy
+makes it uniform, secret and independent of the data for everyone; otherwise participants are
+charged with the batch that really formed. Never a mixture.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+from raydp_sim.errors import bad_field
+from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.privacy.accountant import calibrate
+from raydp_sim.privacy.events import (
+    MultiMessageShuffle,
+    Release,
+    Shuffle,
+    SubsampledMultiMessage,
+    SubsampledShuffle,
+)
+from raydp_sim.privacy.ledger import Ledger, rounded
+from raydp_sim.privacy.mixed import honest_clients
+
+if TYPE_CHECKING:
+    from raydp_sim.scenario import Scenario
+
+_LARGEST = 20.0
+
+
+def amplifies(scenario: "Scenario", mechanism: Mechanism) -> bool:
+    """Say whether shuffling may be counted at all: a pure local guarantee behind a shuffler."""
+    return scenario.trust == "shuffle" and mechanism.guarantee == "pure"
+
+
+def sampling_counts(scenario: "Scenario") -> str | None:
+    """Return None if every cohort is uniform, secret and independent of the data, else why not.
+
+    Example:
+        >>> from raydp_sim.scenario import parse
+        >>> data = {"kind": "bernoulli", "probability": 0.5}
+        >>> tiny = {"name": "a", "population": {"clients": 5, "data": data},
+        ...         "mechanism": {"kind": "2rr", "epsilon_local": 1.0}}
+        >>> sampling_counts(parse(tiny))
+        'nobody is sampled: participation is not uniform'
+    """
+    if scenario.participation.decided_by != "shuffler":
+        return "nobody is sampled: participation is not uniform"
+    if scenario.population.availability.rate() < 1.0:
+        return "availability decides who can be sampled, so not everyone is equally likely"
+    if scenario.privacy.honest_fraction < 1.0:
+        return "colluding clients know whether they were sampled"
+    return None
+
+
+def release_event(scenario: "Scenario", mechanism: Mechanism, n: int) -> Release | None:
+    """Return what a shuffled release of `n` clients was; None where shuffling does not count."""
+    if not amplifies(scenario, mechanism):
+        return None
+    losses, randomizer = mechanism.losses(), mechanism.randomizer()
+    clients = scenario.population.clients
+    if sampling_counts(scenario) is None:
+        if len(losses) == 1:
+            return SubsampledShuffle(losses[0], clients, n, randomizer)
+        return SubsampledMultiMessage(losses, clients, n, randomizer)
+    honest = honest_clients(n, scenario.privacy.honest_fraction)
+    if len(losses) == 1:
+        return rounded(Shuffle(losses[0], honest, randomizer))
+    return rounded(MultiMessageShuffle(losses, honest, randomizer))
+
+
+def planned_batch(scenario: "Scenario") -> int:
+    """Return the smallest batch that a release can have: what a plan may count on."""
+    if sampling_counts(scenario) is None:
+        everyone = scenario.participation.expected(scenario.population.clients, 1.0)
+        return int(everyone)
+    certain = scenario.population.availability.rate() >= 1.0
+    if certain and scenario.participation.expected(scenario.population.clients, 1.0) == (
+        scenario.population.clients
+    ):
+        return scenario.population.clients
+    return scenario.shuffle.min_batch
+
+
+def planned(scenario: "Scenario", mechanism: Mechanism) -> float:
+    """Return epsilon, at `privacy.delta`, of a client that takes part in every release."""
+    ledger = Ledger(clients=1, delta=scenario.privacy.delta)
+    release = release_event(scenario, mechanism, planned_batch(scenario))
+    for _ in range(scenario.task.rounds):
+        ledger.charge(mechanism.event(), range(1), release)
+    return ledger.guarantee().epsilon
+
+
+def calibrated(scenario: "Scenario", mechanism: Mechanism) -> Mechanism:
+    """Turn a central target of the whole run into the largest local guarantee that meets it.
+
+    A client in every release, each with the smallest batch that is ever let out, stays within the
+    target; the run itself may end below it.
+    """
+    target = mechanism.target
+    if target is None or target.delta == 0.0 or not amplifies(scenario, mechanism):
+        # A pure target leaves no room for amplification, which always has a delta.
+        return mechanism.calibrated(scenario.task.rounds)
+    if target.delta > scenario.privacy.delta:
+        remedy = f"it must be at most privacy.delta, which is {scenario.privacy.delta:g}"
+        raise bad_field("mechanism.target.delta", target.delta, remedy)
+    batch, rounds = planned_batch(scenario), scenario.task.rounds
+
+    def made(epsilon_local: float) -> Mechanism:
+        share = {"epsilon_local": epsilon_local, "target": None}
+        return type(mechanism).model_validate({**mechanism.model_dump(), **share})
+
+    def event(epsilon_local: float) -> Release:
+        release = release_event(scenario, made(epsilon_local), batch)
+        assert release is not None  # a shuffler is there
+        return release
+
+    amplified = calibrate(target.epsilon, target.delta, event, rounds, "rdp-best", _LARGEST)
+    # Without any amplification each release may spend its share: never less than that.
+    return made(max(amplified, min(target.epsilon / rounds, _LARGEST)) * (1.0 - math.ulp(1.0)))

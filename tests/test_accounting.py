@@ -1,0 +1,119 @@
+"""Which event a release is: by policy alone, never smaller than what can be proved."""
+
+import math
+
+import numpy as np
+import pytest
+
+from raydp_sim.accounting import planned, release_event, sampling_counts
+from raydp_sim.errors import InputError
+from raydp_sim.mechanisms import MECHANISMS
+from raydp_sim.metrics import streams
+from raydp_sim.privacy import store
+from raydp_sim.privacy.events import MultiMessageShuffle, Shuffle, SubsampledMultiMessage
+from raydp_sim.run import run
+from tests.conftest import scenario
+
+SAMPLED = {"kind": "uniform", "sampled": 100}
+COINS = {"kind": "bernoulli", "probability": 0.9}
+DATA = {"kind": "gaussian", "dimension": 6, "clip": 1.0}
+
+
+def event(n=100, **sections):
+    base = scenario(1000, **sections)
+    return release_event(base, base.bound_mechanism, n)
+
+
+def test_a_uniform_cohort_of_clients_that_are_always_there_is_sampled():
+    made = event(participation=SAMPLED)
+    assert isinstance(made, SubsampledMultiMessage)
+    assert (made.clients, made.sampled, len(made.losses)) == (1000, 100, 6)
+
+
+@pytest.mark.parametrize(
+    "sections,why",
+    [
+        ({"participation": {"kind": "self", "probability": 0.1}}, "not uniform"),
+        ({}, "not uniform"),
+        (
+            {
+                "participation": SAMPLED,
+                "population": {"clients": 1000, "data": DATA, "availability": COINS},
+            },
+            "availability",
+        ),
+        ({"participation": SAMPLED, "privacy": {"honest_fraction": 0.9}}, "colluding"),
+    ],
+)
+def test_anything_else_voids_sampling_and_says_why(sections, why):
+    assert isinstance(event(**sections), MultiMessageShuffle)
+    assert why in sampling_counts(scenario(1000, **sections))
+
+
+def test_only_honest_clients_hide_anyone():
+    one = {"kind": "linf", "radius": 1.0, "epsilon_local": 1.0, "coordinates": 1}
+    all_honest = event(n=1000, mechanism=one)
+    some = event(n=1000, mechanism=one, privacy={"honest_fraction": 0.3})
+    assert isinstance(all_honest, Shuffle) and all_honest.n <= 1000 and some.n <= 300
+
+
+@pytest.mark.parametrize("trust", ["local", "shuffle"])
+def test_an_approximate_local_guarantee_is_not_amplified(trust):
+    noise = {"kind": "gaussian", "radius": 3.0, "epsilon_local": 1.0, "delta_local": 1e-9}
+    assert event(trust=trust, mechanism=noise) is None
+
+
+@pytest.mark.parametrize("kind", sorted(MECHANISMS.kinds))
+def test_the_losses_of_the_messages_add_up_to_the_reports(kind):
+    for example in MECHANISMS.kinds[kind].examples:
+        mechanism = MECHANISMS.parse({"kind": kind, "dimension": 1, "clients": 50, **example})
+        if mechanism.guarantee != "pure" or mechanism.where != "client":
+            continue
+        total = math.fsum(mechanism.losses())
+        assert mechanism.event().epsilon * (1 - 1e-9) <= total <= mechanism.event().epsilon * 1.001
+
+
+@pytest.mark.parametrize("kind", ["2rr", "rbin", "linf"])
+def test_each_stated_loss_is_that_of_the_messages_law(kind):
+    """By enumeration: the largest log ratio of a message's exact law over all pairs of corners."""
+    for example in MECHANISMS.kinds[kind].examples:
+        mechanism = MECHANISMS.parse({"kind": kind, **example})
+        width = mechanism.domain.dimension
+        corners = np.indices((2,) * width).reshape(width, -1).T.astype(float)
+        if kind == "linf":
+            corners = (2 * corners - 1) * mechanism.radius
+        found = []
+        for law in mechanism.laws(corners):
+            logs = np.log(law[:, law.min(axis=0) > 0])
+            found.append(float((logs.max(axis=0) - logs.min(axis=0)).max()))
+        real = sorted(loss for loss in found if loss > 1e-12)
+        assert np.allclose(real, sorted(mechanism.losses()), rtol=1e-9)
+        assert all(np.array(sorted(mechanism.losses())) >= np.array(real) * (1 - 1e-12))
+
+
+def test_the_plan_is_never_below_what_the_run_ends_with(tmp_path):
+    for name, sections in {
+        "sampled": {"participation": SAMPLED},
+        "self": {"participation": {"kind": "self", "probability": 0.5}},
+        "all": {},
+    }.items():
+        base = scenario(1000, 6, shuffle={"min_batch": 50}, **sections)
+        ended = run(base, out=tmp_path / name).summary["privacy"]["epsilon"]
+        assert 0 < ended <= planned(base, base.bound_mechanism) * (1 + 1e-9)
+
+
+def test_every_release_states_its_bound_and_the_ledger_its_event(tmp_path):
+    base = scenario(1000, 3, participation=SAMPLED)
+    run(base, out=tmp_path / "run")
+    rows = streams.read(tmp_path / "run" / "metrics", "releases")
+    assert rows["bound"].to_pylist() == ["rdp-best"] * 3
+    assert np.all(np.diff(rows["epsilon"].to_numpy()) > 0)
+    ledger = store.read(tmp_path / "run" / "ledger")
+    assert set(ledger["shuffled"].to_pylist()) == {"SubsampledMultiMessage"}
+
+
+def test_a_target_beyond_the_privacy_delta_is_refused():
+    target = {"epsilon": 1.0, "delta": 1e-3}
+    mechanism = {"kind": "linf", "radius": 1.0, "target": target}
+    with pytest.raises(InputError, match=r"mechanism.target.delta is 0.001; .*privacy.delta"):
+        scenario(1000, mechanism=mechanism)
