@@ -85,8 +85,7 @@ def planned(scenario: "Scenario", mechanism: Mechanism) -> float:
     """Return epsilon, at `privacy.delta`, of a client that takes part in every release."""
     ledger = Ledger(clients=1, delta=scenario.privacy.delta)
     release = release_event(scenario, mechanism, planned_batch(scenario))
-    for _ in range(scenario.task.rounds):
-        ledger.charge(mechanism.event(), range(1), release)
+    ledger.charge(mechanism.event(), range(1), release, scenario.task.rounds)
     return ledger.guarantee().epsilon
 
 

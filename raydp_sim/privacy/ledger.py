@@ -77,14 +77,14 @@ class _Participations:
     most: int = 0
     median: float = 0.0
 
-    def add(self, participants: Ids | range) -> None:
+    def add(self, participants: Ids | range, times: int) -> None:
         if isinstance(participants, range):
             if len(participants) == len(self.counts):
-                self.everyone += 1
+                self.everyone += times
                 return
-            self.counts[participants.start : participants.stop] += 1
+            self.counts[participants.start : participants.stop] += times
         else:
-            self.counts[participants] += 1
+            self.counts[participants] += times
         self.most, self.median = int(self.counts.max()), _median(self.counts)
 
 
@@ -116,7 +116,11 @@ class Ledger:
             self.charged[event] = _Participations(np.zeros(self.clients, np.int32))
 
     def charge(
-        self, event: Event, participants: Ids | range, release: Release | None = None
+        self,
+        event: Event,
+        participants: Ids | range,
+        release: Release | None = None,
+        times: int = 1,
     ) -> None:
         """Charge clients in increasing order; a refused charge leaves the ledger as it was.
 
@@ -124,6 +128,7 @@ class Ledger:
             event: what one report, or the release of a trusted aggregator, costs a participant.
             participants: who took part.
             release: what the shuffled release as a whole was, if there was a shuffler.
+            times: how often.
         """
         if len(participants) and int(participants[-1]) >= self.clients:
             raise ValueError(f"client {int(participants[-1])} is not among {self.clients}")
@@ -135,9 +140,9 @@ class Ledger:
                 fresh = np.zeros(0 if isinstance(release, _SAMPLED) else self.clients, np.int32)
                 self.shuffled[release] = _Participations(fresh)
             everyone = isinstance(release, _SAMPLED)
-            self.shuffled[release].add(range(0) if everyone else participants)
+            self.shuffled[release].add(range(0) if everyone else participants, times)
         self.open_view(event)
-        self.charged[event].add(participants)
+        self.charged[event].add(participants, times)
 
     def guarantee(self, exact: bool = False) -> Guarantee:
         """Return what has been proved for the worst and the median client.
