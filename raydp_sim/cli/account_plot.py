@@ -127,9 +127,7 @@ def _label(axis: Any, values: list[float], lines: dict[str, list[float]]) -> Non
     for name, height in zip(places, heights, strict=True):
         dashed = [line for line in axis.get_lines() if line.get_label().startswith(f"{name} (")]
         status = dashed[0].get_label().split("(")[1].rstrip(")")
-        # A lower curve is of the worst randomizer: a named one may be below it.
-        status = status.replace("lower", "worst randomizer, lower")
-        text = name if status == "proved" else f"{name}\n({status})"
+        text = name if status == "proved" else f"{name} ({status})"
         axis.annotate(
             text,
             xy=(values[-1], ends[name]),

@@ -22,7 +22,7 @@ from raydp_sim.privacy.variation import BLANKETS
 
 MECHANISMS = tuple(BLANKETS)
 _ALPHABET = ("krr", "hadamard")
-_LARGEST = {"--epsilon0": 50.0, "--clients": 10**12, "--rounds": 10**12}
+_LARGEST = {"--epsilon0": 20.0, "--clients": 10**12, "--rounds": 10**12}
 
 
 def positive(option: str, value: float) -> None:

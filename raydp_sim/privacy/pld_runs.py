@@ -10,6 +10,9 @@ from raydp_sim.privacy.pld import compose_epsilon, shuffle_round
 from raydp_sim.privacy.runs import SHAPES
 from raydp_sim.privacy.variation import BLANKETS, blanket_of
 
+# Beyond, the tilt of a pair, tanh(epsilon0/2), has no digits left.
+_LARGEST = 27.0
+
 
 class PldRun(RunBound):
     """Convolve the losses of the rounds' dominating pairs; a single release is evaluated directly.
@@ -22,6 +25,9 @@ class PldRun(RunBound):
 
     def compute(self, events: list[tuple[Any, int]], delta: float) -> Result:
         """Return the composed epsilon."""
+        largest = max(event.epsilon0 for event, _ in events)
+        if largest > _LARGEST:
+            raise NotApplicable(f"{self.name} is computed up to epsilon0 {_LARGEST:g}")
         if len(events) == 1 and events[0][1] == 1:
             return Result(self._single(events[0][0], delta))
         rounds = []

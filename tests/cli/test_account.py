@@ -144,7 +144,7 @@ SHUFFLE = {"--epsilon0": "1", "--clients": "100", "--delta": "1e-6"}
     [
         ("shuffle", {"--epsilon0": "-1"}, "--epsilon0 is -1.0; it must be > 0"),
         ("shuffle", {"--epsilon0": "nan"}, "--epsilon0 is nan; it must be > 0"),
-        ("shuffle", {"--epsilon0": "1e9"}, "--epsilon0 is 1000000000.0; it must be at most 50"),
+        ("shuffle", {"--epsilon0": "1e9"}, "--epsilon0 is 1000000000.0; it must be at most 20"),
         ("shuffle", {"--clients": "0"}, "--clients is 0; it must be at least 1"),
         ("shuffle", {"--clients": "1.5"}, "--clients"),
         ("shuffle", {"--sampled": "200"}, "--sampled is 200; it must be at most --clients, 100"),

@@ -145,6 +145,14 @@ def test_clients_that_join_by_coins_have_no_multi_message_record():
         SubsampledMultiMessage((1.0,), 10, 11)
 
 
+def test_losses_beyond_the_digits_of_a_tilt_are_left_to_other_bounds():
+    event = Shuffle(40.0, 100, "2rr")
+    for name in ("pld-clones", "pld-variation"):
+        with pytest.raises(NotApplicable, match="up to epsilon0 27"):
+            run(name, (event, 3))
+        assert 0.0 < run(name, (Shuffle(26.0, 100, "2rr"), 3)) <= 3 * 26.0
+
+
 def test_collusion_costs_and_is_charged_upwards():
     for event in (
         Shuffle(1.0, 1000),
