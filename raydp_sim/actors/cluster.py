@@ -3,12 +3,14 @@
 import contextlib
 import logging
 import os
+import re
 import shutil
 import socket
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import ray
@@ -17,6 +19,7 @@ from raydp_sim.errors import InputError, RunError
 
 _SOCKET_ROOM = 40  # Ray's socket paths may have 107 bytes and add about 65 to their folder
 _DIAL_SECONDS = 5.0
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
 @contextlib.contextmanager
@@ -39,8 +42,9 @@ def connected(address: str | None, timeout: float) -> Iterator[None]:
             )
         yield
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    _hush()
     folder = _short_folder() if address is None else None
     try:
         with _time_limit(timeout, folder):
@@ -50,6 +54,23 @@ def connected(address: str | None, timeout: float) -> Iterator[None]:
         ray.shutdown()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _hush() -> None:
+    """Keep Ray from warning, line after line, of the many actors that are there on purpose.
+
+    The raylet sends these past every log setting, so the one function that prints them is wrapped.
+    """
+    printing = getattr(ray._private.worker, "print_to_stdstream", None)
+    if printing is None or hasattr(printing, "hushed"):
+        return
+
+    def hushed(data: Any, *args: Any, **kwargs: Any) -> None:
+        if not any("worker processes have been started" in str(line) for line in data["lines"]):
+            printing(data, *args, **kwargs)
+
+    hushed.hushed = True  # type: ignore[attr-defined]  # so that it is wrapped only once
+    ray._private.worker.print_to_stdstream = hushed
 
 
 def _start(address: str | None, folder: str | None) -> None:
@@ -71,7 +92,16 @@ def _short_folder() -> str:
     parent = tempfile.gettempdir()
     if len(parent) > _SOCKET_ROOM and os.path.isdir("/tmp"):
         parent = "/tmp"
-    return tempfile.mkdtemp(prefix="rs-", dir=parent)
+    _sweep(parent)
+    return tempfile.mkdtemp(prefix=f"rs-{os.getpid()}-", dir=parent)
+
+
+def _sweep(parent: str) -> None:
+    """Remove what a killed driver left behind: its folder names its process."""
+    for name in os.listdir(parent):
+        owner = re.fullmatch(r"rs-(\d+)-\w+", name)
+        if owner is not None and not psutil.pid_exists(int(owner[1])):
+            shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
 
 
 def _dial(address: str) -> None:

@@ -192,6 +192,7 @@ def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(("epsilon_local", f"{privacy['epsilon_local']:.4g} per report"))
     facts.append(("bound", privacy["bound"]))
     facts.append(("which holds for", privacy["assumption"]))
+    facts.append(("sampling", privacy["sampling"]))
     bits, size = sent["bits_per_report"], sent["wire_bytes"]
     facts.append(("communication", f"{_bits(bits)} per report, {size:,} bytes in all"))
     facts.append(

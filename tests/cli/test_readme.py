@@ -38,7 +38,7 @@ def test_the_short_scenario_is_complete() -> None:
 
 
 def test_every_command_and_exit_code_is_there() -> None:
-    for name in set(main.commands) - {"bench"}:
+    for name in main.commands:
         assert f"`raydp-sim {name}" in README
     for code in (0, 1, 2, 3, 130):
         assert f"| {code} |" in README
@@ -66,3 +66,15 @@ def test_only_one_index_is_named() -> None:
     """No registry host but PyTorch's public one for ordinary machines."""
     hosts = set(re.findall(r"https?://([\w.-]+)", README))
     assert hosts == {"download.pytorch.org"}
+
+
+def test_the_output_shown_is_that_of_the_quickstart(tmp_path: Path) -> None:
+    """All but the wall time, the plan of processes and the paths, which differ by machine."""
+    arguments = ["--set", "placement.backend=inline", "--out", str(tmp_path / "made")]
+    result = CliRunner().invoke(main, ["run", "quickstart", *arguments])
+    shown = next(text for text in blocks("text") if text.startswith("plan:"))
+    differ = ("wall time", "run directory", "picture")
+    lines = [line.rstrip() for line in result.stdout.splitlines() if line.strip()]
+    for line in lines:
+        if not line.startswith(differ) and str(tmp_path) not in line:
+            assert line in shown, line
