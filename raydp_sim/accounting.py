@@ -53,9 +53,9 @@ def sampling_counts(scenario: "Scenario") -> str | None:
 
 
 def release_event(scenario: "Scenario", mechanism: Mechanism, n: int) -> Release | None:
-    """Return what a shuffled release of `n` clients was; None where shuffling does not count."""
+    """Return what a release of `n` clients was as a whole; None if only its reports count."""
     if not amplifies(scenario, mechanism):
-        return None
+        return mechanism.release() if scenario.trust == "central" else None
     losses, randomizer = mechanism.losses(), mechanism.randomizer()
     clients = scenario.population.clients
     if sampling_counts(scenario) is None:

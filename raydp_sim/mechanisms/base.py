@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.wire import Counts as Counts
 from raydp_sim.mechanisms.wire import Wire
-from raydp_sim.privacy.events import Event
+from raydp_sim.privacy.events import Event, Release
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import Piece
 
@@ -254,6 +254,10 @@ class Mechanism(Piece):
         if self.messages_per_report > 1:
             raise NotImplementedError(f"'{self.kind}' does not state its losses message by message")
         return (self.event().epsilon,)
+
+    def release(self) -> Release | None:
+        """Return what one release of a trusted aggregator is, beyond its (epsilon, delta)."""
+        return None
 
     def randomizer(self) -> str | None:
         """Return the name under which `privacy.variation` knows one message, if it does."""

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
 from raydp_sim.mechanisms.vectors import Vectors
-from raydp_sim.privacy.events import CentralRelease
+from raydp_sim.privacy.events import CentralRelease, GaussianRelease
 from raydp_sim.privacy.gaussian import gaussian_sigma
 from raydp_sim.random import ClientStream, Stream
 
@@ -79,6 +79,11 @@ class CentralGaussian(Mechanism):
     def event(self) -> CentralRelease:
         """Return the release's guarantee, (epsilon, delta)."""
         return CentralRelease(self.need_epsilon(), self.need_delta())
+
+    def release(self) -> GaussianRelease:
+        """Return the noise in units of the sensitivity, the same for any number of clients."""
+        apart = 2.0 * self.radius * (1.0 + 1e-9)  # room for the accumulator's rounding
+        return GaussianRelease(self.sigma(1) / apart)
 
     def mse(self, values: Floats) -> Floats:
         """Return per client n times the error of the mean, so that sum(mse) / n^2 is that error."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
 from raydp_sim.mechanisms.vectors import Vectors
-from raydp_sim.privacy.events import CentralRelease
+from raydp_sim.privacy.events import CentralRelease, LaplaceRelease
 from raydp_sim.random import ClientStream, Stream
 
 
@@ -71,6 +71,10 @@ class CentralLaplace(Mechanism):
     def event(self) -> CentralRelease:
         """Return the release's guarantee, `epsilon`."""
         return CentralRelease(self.need_epsilon())
+
+    def release(self) -> LaplaceRelease:
+        """Return the release as Laplace noise, whose divergences are below its epsilon."""
+        return LaplaceRelease(self.need_epsilon())
 
     def mse(self, values: Floats) -> Floats:
         """Return per client n times the error of the mean, so that sum(mse) / n^2 is that error."""

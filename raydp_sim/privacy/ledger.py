@@ -12,6 +12,8 @@ from raydp_sim.privacy.conversion import order_grid
 from raydp_sim.privacy.events import (
     CentralRelease,
     Event,
+    GaussianRelease,
+    LaplaceRelease,
     LocalReport,
     MultiMessageShuffle,
     Release,
@@ -92,10 +94,11 @@ class _Participations:
 class Ledger:
     """Participations per client and event.
 
-    Two views are kept side by side. Of its own reports, basic composition: epsilons and deltas add
-    up over the releases a client took part in. Of shuffled releases: either every one is charged to
-    all eligible clients (sampled events) or every one to its participants, never a mixture. The
-    smaller guarantee is reported, with the view it holds for.
+    Two accounts are kept side by side. Basic composition: epsilons and deltas add up over the
+    releases a client took part in. Of releases as a whole (shuffled, or with known noise) Renyi
+    divergences add up: either every release is charged to all eligible clients (sampled events) or
+    every one to its participants, never a mixture. The smaller guarantee is reported, with the view
+    it holds for.
 
     Example:
         >>> ledger = Ledger(clients=3)
@@ -127,7 +130,7 @@ class Ledger:
         Args:
             event: what one report, or the release of a trusted aggregator, costs a participant.
             participants: who took part.
-            release: what the shuffled release as a whole was, if there was a shuffler.
+            release: what the release as a whole was, if more is known than the reports.
             times: how often.
         """
         if len(participants) and int(participants[-1]) >= self.clients:
@@ -184,7 +187,8 @@ class Ledger:
         order = np.argsort(epsilons)
         middle = np.searchsorted(np.cumsum(weights[order]), (weights.sum() + 1) // 2)
         worst, median = float(epsilons.max()), float(epsilons[order[middle]])
-        view = _SHUFFLED + _WHO[sampled]
+        central = isinstance(next(iter(self.shuffled)), GaussianRelease | LaplaceRelease)
+        view = _CENTRAL[1] if central else _SHUFFLED + _WHO[sampled]
         found = Guarantee(worst, self.delta, median, "rdp-best", view)
         if exact and len(rows) == 1:
             counted = [(event, int(n)) for event, n in zip(self.shuffled, rows[0], strict=True)]
@@ -213,7 +217,8 @@ class Ledger:
         pure = np.array([pure_epsilon(event) for event in self.shuffled])
         gain = (orders - 1) * np.log1p(-1 / orders) - np.log(orders) - math.log(self.delta)
         converted = (rows @ vectors + gain / (orders - 1)).min(axis=1)
-        spent = np.minimum(np.maximum(converted, 0.0), rows @ pure)
+        added = np.where(rows > 0, rows * np.where(np.isinf(pure), 1e300, pure), 0.0).sum(axis=1)
+        spent = np.minimum(np.maximum(converted, 0.0), added)
         return np.asarray(np.where(rows.any(axis=1), spent, 0.0))
 
 
