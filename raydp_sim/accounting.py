@@ -5,12 +5,12 @@ makes it uniform, secret and independent of the data for everyone; otherwise par
 charged with the batch that really formed. Never a mixture.
 """
 
-import math
 from typing import TYPE_CHECKING
 
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.privacy.accountant import calibrate
+from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import (
     MultiMessageShuffle,
     Release,
@@ -81,19 +81,20 @@ def planned_batch(scenario: "Scenario") -> int:
     return scenario.shuffle.min_batch
 
 
-def planned(scenario: "Scenario", mechanism: Mechanism) -> float:
-    """Return epsilon, at `privacy.delta`, of a client that takes part in every release."""
-    ledger = Ledger(clients=1, delta=scenario.privacy.delta)
+def planned(scenario: "Scenario", mechanism: Mechanism, delta: float | None = None) -> float:
+    """Return epsilon of a client in every release, at `privacy.delta` unless said otherwise."""
+    ledger = Ledger(clients=1, delta=scenario.privacy.delta if delta is None else delta)
     release = release_event(scenario, mechanism, planned_batch(scenario))
     ledger.charge(mechanism.event(), range(1), release, scenario.task.rounds)
     return ledger.guarantee().epsilon
 
 
 def calibrated(scenario: "Scenario", mechanism: Mechanism) -> Mechanism:
-    """Turn a central target of the whole run into the largest local guarantee that meets it.
+    """Turn a central target of the whole run into a local guarantee that meets it.
 
     A client in every release, each with the smallest batch that is ever let out, stays within the
-    target; the run itself may end below it.
+    target as the ledger accounts it; the run itself may end below. No larger local guarantee was
+    found to do so, and never is it less than an even share of the target.
     """
     target = mechanism.target
     if target is None or target.delta == 0.0 or not amplifies(scenario, mechanism):
@@ -113,6 +114,15 @@ def calibrated(scenario: "Scenario", mechanism: Mechanism) -> Mechanism:
         assert release is not None  # a shuffler is there
         return release
 
-    amplified = calibrate(target.epsilon, target.delta, event, rounds, "rdp-best", _LARGEST)
-    # Without any amplification each release may spend its share: never less than that.
-    return made(max(amplified, min(target.epsilon / rounds, _LARGEST)) * (1.0 - math.ulp(1.0)))
+    share = min(target.epsilon / rounds, _LARGEST) * (1.0 - 1e-12)
+    try:
+        found = calibrate(target.epsilon, target.delta, event, rounds, "rdp-best", _LARGEST)
+    except NotApplicable:
+        return made(share)
+    while found > share:
+        # The ledger looks at fewer orders than the calibration, so it may see a little more.
+        spent = planned(scenario, made(found), target.delta)
+        if spent <= target.epsilon:
+            return made(found)
+        found *= min(0.999, target.epsilon / spent)
+    return made(share)

@@ -117,3 +117,31 @@ def test_a_target_beyond_the_privacy_delta_is_refused():
     mechanism = {"kind": "linf", "radius": 1.0, "target": target}
     with pytest.raises(InputError, match=r"mechanism.target.delta is 0.001; .*privacy.delta"):
         scenario(1000, mechanism=mechanism)
+
+
+@pytest.mark.parametrize(
+    "epsilon,delta,rounds,clients",
+    [(0.01, 1e-6, 100, 1000), (0.05, 1e-6, 1000, 1000), (0.001, 1e-6, 100, 3), (1.0, 1e-8, 3, 500)],
+)
+def test_a_calibrated_run_never_exceeds_its_target_as_the_ledger_counts(
+    epsilon, delta, rounds, clients
+):
+    bits = {"kind": "bernoulli", "probability": 0.5}
+    base = scenario(
+        rounds=rounds,
+        population={"clients": clients, "data": bits},
+        mechanism={"kind": "2rr", "target": {"epsilon": epsilon, "delta": delta}},
+    )
+    mechanism = base.bound_mechanism
+    assert planned(base, mechanism, delta) <= epsilon
+    assert mechanism.epsilon_local >= epsilon / rounds * (1 - 1e-9)
+
+
+def test_a_target_too_small_for_any_amplification_is_shared_out():
+    bits = {"kind": "bernoulli", "probability": 0.5}
+    base = scenario(
+        rounds=1000,
+        population={"clients": 1000, "data": bits},
+        mechanism={"kind": "2rr", "target": {"epsilon": 1e-5, "delta": 1e-6}},
+    )
+    assert base.bound_mechanism.epsilon_local == pytest.approx(1e-8)

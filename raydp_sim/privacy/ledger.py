@@ -50,8 +50,8 @@ class Guarantee:
 _LOCAL = (
     "local-composition",
     "each client's released reports, against anyone who sees them, the server included; "
-    "nothing is assumed of sampling, of other clients or of the shuffler's permutation, only "
-    "that batches it withholds are dropped unseen",
+    "given who took part in which release; nothing is assumed of sampling, of other clients or of "
+    "the shuffler's permutation, only that batches it withholds are dropped unseen",
 )
 _CENTRAL = (
     "basic-composition",
@@ -203,11 +203,14 @@ class Ledger:
         taken = list(self.shuffled.values())
         if not any(part.most for part in taken):
             return everyone[None], np.array([self.clients])
-        # A client's history as one number, which sorts faster than a row.
+        # A client's history as one number, which sorts faster than a row; ranked anew after every
+        # event, so that it stays below clients * releases and can never wrap around.
         code = np.zeros(self.clients, np.int64)
         for part in taken:
             code = code * (part.most + 1) + part.counts
-        _, first, weights = np.unique(code, return_index=True, return_counts=True)
+            _, first, code, weights = np.unique(
+                code, return_index=True, return_inverse=True, return_counts=True
+            )
         return np.stack([part.counts[first] for part in taken], axis=1) + everyone, weights
 
     def _rdp_epsilons(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -178,3 +178,18 @@ def test_a_shuffled_row_comes_back_as_it_was_written():
     charge = store.Charge(0, 1, 1.0, LocalReport(0.75), range(40), release)
     again = store.Charge.of_row(charge.row(100))
     assert again.same_as(charge) and again.shuffled == release
+
+
+def test_a_history_that_no_single_number_could_hold_is_told_apart():
+    events = [Shuffle(0.5, n) for n in range(8, 48)]
+    ledger = Ledger(4, DELTA)
+    for place, event in enumerate(events):
+        for _ in range(3):
+            ledger.charge(LocalReport(0.5), ids(1) if place < 6 else ids(3), event)
+    first_six = Ledger(4, DELTA)
+    for event in events[:6]:
+        first_six.charge(LocalReport(0.5), ids(1), event, times=3)
+    assert ledger.guarantee().epsilon >= first_six.guarantee().epsilon
+    rows, weights = ledger._histories()
+    assert rows.shape == (3, 40) and sorted(weights.tolist()) == [1, 1, 2]
+    assert sorted(rows.sum(axis=1).tolist()) == [0, 18, 102]
