@@ -16,7 +16,7 @@ from raydp_sim.scenario import load
 _EPILOG = """\b
 Example:
   raydp-sim run quickstart
-  raydp-sim run scenarios/quickstart.yaml --set population.clients=2000 --seed 3 --out /tmp/first
+  raydp-sim run scenarios/quickstart.yaml --set population.clients=2000 --seed 3 --out runs/first
   raydp-sim run seeds/000-figure-5.6
 """
 
