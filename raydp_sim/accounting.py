@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.population.participation.all import All
 from raydp_sim.privacy.accountant import calibrate
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import (
@@ -28,8 +29,14 @@ _LARGEST = 20.0
 
 
 def amplifies(scenario: "Scenario", mechanism: Mechanism) -> bool:
-    """Say whether shuffling may be counted at all: a pure local guarantee behind a shuffler."""
-    return scenario.trust == "shuffle" and mechanism.guarantee == "pure"
+    """Say whether shuffling may be counted at all.
+
+    It takes a pure local guarantee behind a shuffler, stated message by message, and one logical
+    shuffler per message.
+    """
+    pure = mechanism.guarantee == "pure" and mechanism.event().delta == 0.0
+    apart = mechanism.routing == "per-index" or mechanism.messages_per_report == 1
+    return scenario.trust == "shuffle" and pure and apart and mechanism.losses() is not None
 
 
 def sampling_counts(scenario: "Scenario") -> str | None:
@@ -43,9 +50,9 @@ def sampling_counts(scenario: "Scenario") -> str | None:
         >>> sampling_counts(parse(tiny))
         'nobody is sampled: participation is not uniform'
     """
-    if scenario.participation.decided_by != "shuffler":
+    if not scenario.participation.uniform_and_secret:
         return "nobody is sampled: participation is not uniform"
-    if scenario.population.availability.rate() < 1.0:
+    if not scenario.population.availability.everyone:
         return "availability decides who can be sampled, so not everyone is equally likely"
     if scenario.privacy.honest_fraction < 1.0:
         return "colluding clients know whether they were sampled"
@@ -56,7 +63,7 @@ def release_event(scenario: "Scenario", mechanism: Mechanism, n: int) -> Release
     """Return what a release of `n` clients was as a whole; None if only its reports count."""
     if not amplifies(scenario, mechanism):
         return mechanism.release() if scenario.trust == "central" else None
-    losses, randomizer = mechanism.losses(), mechanism.randomizer()
+    losses, randomizer = mechanism.losses() or (), mechanism.randomizer()
     clients = scenario.population.clients
     if sampling_counts(scenario) is None:
         if len(losses) == 1:
@@ -73,10 +80,7 @@ def planned_batch(scenario: "Scenario") -> int:
     if sampling_counts(scenario) is None:
         everyone = scenario.participation.expected(scenario.population.clients, 1.0)
         return int(everyone)
-    certain = scenario.population.availability.rate() >= 1.0
-    if certain and scenario.participation.expected(scenario.population.clients, 1.0) == (
-        scenario.population.clients
-    ):
+    if isinstance(scenario.participation, All) and scenario.population.availability.everyone:
         return scenario.population.clients
     return scenario.shuffle.min_batch
 
@@ -96,10 +100,10 @@ def calibrated(scenario: "Scenario", mechanism: Mechanism) -> Mechanism:
     target as the ledger accounts it; the run itself may end below. No larger local guarantee was
     found to do so, and never is it less than an even share of the target.
     """
-    target = mechanism.target
-    if target is None or target.delta == 0.0 or not amplifies(scenario, mechanism):
+    target, shared = mechanism.target, mechanism.calibrated(scenario.task.rounds)
+    if target is None or target.delta == 0.0 or not amplifies(scenario, shared):
         # A pure target leaves no room for amplification, which always has a delta.
-        return mechanism.calibrated(scenario.task.rounds)
+        return shared
     if target.delta > scenario.privacy.delta:
         remedy = f"it must be at most privacy.delta, which is {scenario.privacy.delta:g}"
         raise bad_field("mechanism.target.delta", target.delta, remedy)

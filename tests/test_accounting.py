@@ -1,6 +1,7 @@
 """Which event a release is: by policy alone, never smaller than what can be proved."""
 
 import math
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,9 +9,18 @@ import pytest
 from raydp_sim.accounting import planned, release_event, sampling_counts
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms import MECHANISMS
+from raydp_sim.mechanisms.rr2 import RandomizedResponse
 from raydp_sim.metrics import streams
+from raydp_sim.population.availability.always import Always
+from raydp_sim.population.availability.base import Availability
+from raydp_sim.population.participation.uniform import Uniform
 from raydp_sim.privacy import store
-from raydp_sim.privacy.events import MultiMessageShuffle, Shuffle, SubsampledMultiMessage
+from raydp_sim.privacy.events import (
+    LocalReport,
+    MultiMessageShuffle,
+    Shuffle,
+    SubsampledMultiMessage,
+)
 from raydp_sim.run import run
 from tests.conftest import scenario
 
@@ -48,6 +58,64 @@ def test_a_uniform_cohort_of_clients_that_are_always_there_is_sampled():
 def test_anything_else_voids_sampling_and_says_why(sections, why):
     assert isinstance(event(**sections), MultiMessageShuffle)
     assert why in sampling_counts(scenario(1000, **sections))
+
+
+class Favoured(Uniform):
+    """Always the same clients, as a user might write it: chosen by the shuffler, not uniformly."""
+
+    kind: ClassVar[str] = "favoured"
+    uniform_and_secret = False
+
+    def choose(self, clients, available, rate, stream):
+        return np.arange(self.sampled, dtype=np.uint32)
+
+
+class Boastful(Always):
+    """Says in its hint that everyone is there, and half of them are not."""
+
+    kind: ClassVar[str] = "boastful"
+    everyone = Availability.everyone
+
+    def available(self, ids, time, stream):
+        return ids % 2 == 0
+
+
+class Silent(RandomizedResponse):
+    """A mechanism whose declarations leave the accounting nothing to amplify."""
+
+    kind: ClassVar[str] = "silent"
+
+    def losses(self):
+        return None
+
+
+class Careless(RandomizedResponse):
+    """Calls itself pure and states a delta."""
+
+    kind: ClassVar[str] = "careless"
+
+    def event(self):
+        return LocalReport(1.0, 1e-9)
+
+
+def test_a_users_policy_or_hint_is_not_taken_for_uniform_sampling():
+    mine = {"kind": "tests.test_accounting:Favoured", "sampled": 100}
+    assert isinstance(event(participation=mine), MultiMessageShuffle)
+    there = {"kind": "tests.test_accounting:Boastful"}
+    population = {"clients": 1000, "data": DATA, "availability": there}
+    made = event(participation=SAMPLED, population=population)
+    assert isinstance(made, MultiMessageShuffle)
+
+
+@pytest.mark.parametrize("kind", ["Silent", "Careless"])
+def test_a_users_mechanism_is_amplified_only_by_what_it_states(kind, tmp_path):
+    bits = {"kind": "bernoulli", "probability": 0.5}
+    base = scenario(
+        population={"clients": 300, "data": bits},
+        mechanism={"kind": f"tests.test_accounting:{kind}", "epsilon_local": 1.0},
+    )
+    privacy = run(base, out=tmp_path / "run").summary["privacy"]
+    assert privacy["bound"] == "local-composition" and privacy["epsilon"] == pytest.approx(4.0)
 
 
 def test_only_honest_clients_hide_anyone():

@@ -246,14 +246,13 @@ class Mechanism(Piece):
         """Return the privacy event of one report or release."""
         raise NotImplementedError
 
-    def losses(self) -> tuple[float, ...]:
+    def losses(self) -> tuple[float, ...] | None:
         """Return the loss of each message of a report, for the accounting of shuffles.
 
-        A mechanism of several messages states them one by one; each goes to a shuffler of its own.
+        A mechanism of several messages states them one by one, each for a shuffler of its own; one
+        that does not (None) gains nothing from being shuffled.
         """
-        if self.messages_per_report > 1:
-            raise NotImplementedError(f"'{self.kind}' does not state its losses message by message")
-        return (self.event().epsilon,)
+        return (self.event().epsilon,) if self.messages_per_report == 1 else None
 
     def release(self) -> Release | None:
         """Return what one release of a trusted aggregator is, beyond its (epsilon, delta)."""

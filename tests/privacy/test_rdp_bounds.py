@@ -80,6 +80,7 @@ def test_buckets_err_upwards_and_little():
     default = Numeric().rdp_vector(event, orders)
     assert np.all(fine <= default) and np.all(default <= coarse)
     assert default == pytest.approx(fine, rel=1e-4)
+    assert Numeric(buckets=192).rdp_vector(event, orders) == pytest.approx(fine, rel=3e-5)
 
 
 @pytest.mark.parametrize("epsilon0", [0.01, 0.5, 2.0, 6.0])

@@ -18,6 +18,7 @@ class Always(Availability):
     """
 
     kind: ClassVar[str] = "always"
+    everyone = True
 
     def available(self, ids: NDArray[Any], time: float, stream: Stream) -> Mask:
         """Return True for everyone."""

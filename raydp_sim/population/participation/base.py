@@ -20,6 +20,9 @@ class Participation(Piece):
     """
 
     decided_by: ClassVar[Literal["shuffler", "client"]]
+    # Whether every cohort of the available clients is equally likely and nobody learns which it
+    # was: only then may privacy be gained from sampling. Not to be assumed of a policy unasked.
+    uniform_and_secret: ClassVar[bool] = False
 
     def check(self, clients: int) -> str | None:
         """Return what is wrong with this policy for a population of that size, if anything."""

@@ -29,6 +29,7 @@ class Uniform(Participation):
 
     kind: ClassVar[str] = "uniform"
     decided_by = "shuffler"
+    uniform_and_secret = True
     sampled: Annotated[int, Field(ge=1)]
 
     def check(self, clients: int) -> str | None:
