@@ -64,14 +64,15 @@ def release_event(scenario: "Scenario", mechanism: Mechanism, n: int) -> Release
     if not amplifies(scenario, mechanism):
         return mechanism.release() if scenario.trust == "central" else None
     losses, randomizer = mechanism.losses() or (), mechanism.randomizer()
+    alphabet = mechanism.alphabet()
     clients = scenario.population.clients
     if sampling_counts(scenario) is None:
         if len(losses) == 1:
-            return SubsampledShuffle(losses[0], clients, n, randomizer)
+            return SubsampledShuffle(losses[0], clients, n, randomizer, alphabet)
         return SubsampledMultiMessage(losses, clients, n, randomizer)
     honest = honest_clients(n, scenario.privacy.honest_fraction)
     if len(losses) == 1:
-        return rounded(Shuffle(losses[0], honest, randomizer))
+        return rounded(Shuffle(losses[0], honest, randomizer, alphabet))
     return rounded(MultiMessageShuffle(losses, honest, randomizer))
 
 

@@ -43,7 +43,7 @@ def plan(scenario: Scenario, client_actors: int) -> Plan:
     cohort = scenario.participation.expected(population.clients, population.availability.rate())
     messages = cohort * mechanism.messages_per_report
     row_bytes = mechanism.bits / mechanism.messages_per_report / 8 + 8
-    data = population.clients * mechanism.domain.dimension * 8
+    data = population.clients * mechanism.domain.width * 8
     memory = data + int(4 * messages * row_bytes) + actors * _ACTOR_BYTES
     rounds = scenario.task.rounds * scenario.repeat
     per_round = 1e-7 * messages + (0.01 + 0.0017 * client_actors if ray else 0.001)

@@ -167,6 +167,26 @@ class ClientStream:
         centred = self.uniform(purpose, draws) + _HALF_STEP
         return np.asarray(ndtri(np.minimum(centred, 1.0 - 2.0**-53, out=centred)))
 
+    def wide_normal(self, purpose: str, draws: int) -> Floats:
+        """Draw standard normals with one NumPy generator per client.
+
+        Faster than `normal` from about 64 draws per client; which of the two a mechanism uses is
+        its own property, since the numbers differ. Each generator is SFC64 started as its author
+        does, from 192 bits of the client's own Threefry words.
+        """
+        out = np.empty((len(self.ids), draws))
+        high, low = self.words(purpose, 3)
+        start = np.ones((len(self.ids), 4), np.uint64)  # the last word is SFC64's counter
+        start[:, :3] = high.astype(np.uint64) << np.uint64(32) | low
+        bits = np.random.SFC64(0)
+        generator, state = np.random.Generator(bits), bits.state
+        for row, first in zip(out, start, strict=True):
+            state["state"]["state"] = first
+            bits.state = state
+            bits.random_raw(12, output=False)
+            generator.standard_normal(out=row)
+        return out
+
     def laplace(self, purpose: str, draws: int = 1) -> Floats:
         """Draw standard Laplace variables (density exp(-|x|)/2) by inversion."""
         centred = self.uniform(purpose, draws) + (_HALF_STEP - 0.5)

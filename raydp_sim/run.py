@@ -193,7 +193,7 @@ def _expected_error(mechanism: Mechanism, clients: int) -> float:
     if mechanism.where == "client":
         return mechanism.worst_mse() / clients
     # Noise at the aggregator does not depend on the values, but on how many there are.
-    anything = np.broadcast_to(0.0, (clients, mechanism.domain.dimension))
+    anything = np.broadcast_to(0.0, (clients, mechanism.domain.width))
     return float(mechanism.mse(anything).sum()) / clients**2
 
 

@@ -273,7 +273,7 @@ def _check_combination(scenario: Scenario) -> None:
             "the mechanism's delta, or use fewer task.rounds"
         )
         raise bad_field("privacy.delta", scenario.privacy.delta, remedy)
-    block = max(1, min(_SAMPLE, _SAMPLE_BYTES // (8 * mechanism.domain.dimension)))
+    block = max(1, min(_SAMPLE, _SAMPLE_BYTES // (8 * mechanism.domain.width)))
     sample = np.arange(min(block if rows is None else rows, clients), dtype=np.uint32)
     for start in range(0, len(sample), block):
         ids = sample[start : start + block]

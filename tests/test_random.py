@@ -177,3 +177,14 @@ def test_every_bit_of_a_word_is_fair_and_the_bits_are_uncorrelated():
     limit = 6.5 / math.sqrt(len(bits))
     assert (np.abs(bits.mean(axis=0)) * 2 < limit).all()
     assert (np.abs(moments[np.triu_indices(64, 1)]) < limit).all()
+
+
+def test_wide_normals_are_a_client_s_own_and_normal():
+    """Kolmogorov-Smirnov at 1e-8, and no draw depends on who shares the call."""
+    stream = Stream(3).at("noise").clients(np.arange(200))
+    wide = stream.wide_normal("x", 500)
+    assert stats.kstest(wide.ravel(), "norm").pvalue > 1e-8
+    assert np.array_equal(stream.take(slice(7, 9)).wide_normal("x", 500), wide[7:9])
+    assert not np.array_equal(stream.wide_normal("y", 500)[0], wide[0])
+    correlation = np.corrcoef(wide[:-1].ravel(), wide[1:].ravel())[0, 1]
+    assert abs(correlation) < 5.73 / np.sqrt(wide[1:].size)

@@ -49,7 +49,7 @@ class ClientActor:
         """
         scenario, mechanism = self.scenario, self.mechanism
         self.stream = scenario.stream(repetition)
-        width = mechanism.domain.dimension
+        width = mechanism.domain.width
         self.data = np.empty((len(self.ids), width))
         rows = max(1, _BLOCK_BYTES // (8 * width))
         for start in range(0, len(self.ids), rows):

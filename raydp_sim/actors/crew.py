@@ -42,7 +42,7 @@ def ranges(scenario: Scenario, cpus: int) -> list[tuple[int, int]]:
 def _without_data(scenario: Scenario) -> dict[str, Any]:
     """Return the document for actors that have no business with the clients' data."""
     document = scenario.document()
-    hidden = DATASETS.dump(Hidden(dimension=scenario.bound_mechanism.domain.dimension))
+    hidden = DATASETS.dump(Hidden(dimension=scenario.bound_mechanism.domain.width))
     return {**document, "population": {**document["population"], "data": hidden}}
 
 

@@ -1,6 +1,5 @@
 """The interface of every mechanism: what a client does to a value before it leaves."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, model_validator
 
 from raydp_sim.errors import InputError
+from raydp_sim.mechanisms.domain import Domain as Domain
 from raydp_sim.mechanisms.wire import Counts as Counts
 from raydp_sim.mechanisms.wire import Wire
 from raydp_sim.privacy.events import Event, Release
@@ -26,11 +26,6 @@ def _sensible(value: float) -> float:
 
 
 Positive = Annotated[float, Field(gt=0), AfterValidator(_sensible)]
-
-# Room for rounding in the data's own arithmetic; what lies inside it is clipped silently.
-_TOLERANCE = 1e-9
-# Doubles looked at together when values are checked.
-_CACHED = 1 << 15
 
 
 class Target(Piece):
@@ -51,82 +46,6 @@ class Messages(NamedTuple):
     clipped: int = 0
 
 
-@dataclass(frozen=True)
-class Domain:
-    """The values a mechanism accepts: a ball of some norm, or binary vectors."""
-
-    norm: Literal["binary", "l1", "l2", "linf"]
-    radius: float
-    dimension: int
-
-    def admit(self, values: Any, ids: Any = None, on_out_of_range: str = "refuse") -> Floats:
-        """Return the values as floats inside the domain, clipped if the caller allows it.
-
-        Raises:
-            InputError: names the client and the coordinate of the first value refused.
-        """
-        values = np.asarray(values, dtype=np.float64)
-        if values.ndim != 2 or values.shape[1] != self.dimension:
-            raise InputError(
-                f"values have shape {values.shape}; the mechanism takes (clients, {self.dimension})"
-            )
-        ids = np.arange(len(values)) if ids is None else np.asarray(ids)
-        size = self._sizes(values)
-        # A sum or maximum is finite only if every term is, so the data are read just once.
-        if not np.isfinite(size).all():
-            finite = np.isfinite(values)
-            if not finite.all():
-                row, column = np.argwhere(~finite)[0]
-                raise InputError(
-                    f"client {ids[row]} holds {values[row, column]} at index {column}; "
-                    "every value must be a finite number"
-                )
-        outside = size > self.radius * (1.0 + _TOLERANCE)
-        if on_out_of_range == "refuse" and outside.any():
-            row = int(np.flatnonzero(outside)[0])
-            far = values[row] - (values[row] >= 0.5) if self.norm == "binary" else values[row]
-            column = int(np.argmax(np.abs(far)))
-            raise InputError(
-                f"client {ids[row]} is outside the {self.describe()}: index {column} holds "
-                f"{values[row, column]:.6g}; scale the data, widen mechanism.radius, or set "
-                "mechanism.on_out_of_range: clip"
-            )
-        return self._project(values, size) if (size > self.radius).any() else values
-
-    def describe(self) -> str:
-        """Say the domain in words."""
-        if self.norm == "binary":
-            return "binary vectors {0, 1}^d"
-        return f"{self.norm} ball of radius {self.radius:g}"
-
-    def _sizes(self, values: Floats) -> Floats:
-        # Row by row the same whatever the block, which only keeps the temporaries in cache.
-        sizes, step = np.empty(len(values)), max(1, _CACHED // self.dimension)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for first in range(0, len(values), step):
-                sizes[first : first + step] = self._size(values[first : first + step])
-        return sizes
-
-    def _size(self, values: Floats) -> Floats:
-        if self.norm == "binary":
-            # Distance from {0, 1}, shifted so that the domain is again `size <= radius`.
-            nearest = np.minimum(np.abs(values), np.abs(values - 1.0))
-            return np.asarray(self.radius * (1.0 + nearest.max(axis=1)))
-        if self.norm == "linf":
-            return np.asarray(np.maximum(values.max(axis=1), -values.min(axis=1)))
-        if self.norm == "l1":
-            return np.asarray(np.abs(values).sum(axis=1))
-        return np.asarray(np.sqrt((values * values).sum(axis=1)))
-
-    def _project(self, values: Floats, size: Floats) -> Floats:
-        if self.norm == "binary":
-            return np.asarray(values >= 0.5, dtype=np.float64)
-        if self.norm == "linf":
-            return np.clip(values, -self.radius, self.radius)
-        # Scaling towards 0 stays in the ball; for l2 it is the projection.
-        return np.asarray(values * np.minimum(1.0, self.radius / np.maximum(size, 1e-300))[:, None])
-
-
 class Mechanism(Piece):
     """A randomizer with its wire encoding, its decoder, its error and its guarantee.
 
@@ -143,7 +62,7 @@ class Mechanism(Piece):
 
     where: ClassVar[Literal["client", "aggregator"]] = "client"
     routing: ClassVar[Literal["per-index", "single"]] = "per-index"
-    guarantee: ClassVar[Literal["pure", "approximate", "shuffled-only"]] = "pure"
+    guarantee: ClassVar[Literal["pure", "approximate", "shuffled-only", "none"]] = "pure"
     # Whether two values of the domain attain the loss that `event` states.
     tight: ClassVar[bool] = False
     # The fields that hold the guarantee of one report or release; the second may be None.
@@ -162,6 +81,10 @@ class Mechanism(Piece):
     @model_validator(mode="after")
     def _one_guarantee(self) -> "Mechanism":
         name, delta_name = self.epsilon_field, self.delta_field
+        if self.guarantee == "none":
+            if self.epsilon_local is not None or self.target is not None:
+                raise ValueError(f"'{self.kind}' adds no noise; leave epsilon_local and target out")
+            return self
         if name != "epsilon_local" and self.epsilon_local is not None:
             raise ValueError(
                 f"epsilon_local is {self.epsilon_local:g}, but '{self.kind}' gives no local "
@@ -260,6 +183,10 @@ class Mechanism(Piece):
 
     def randomizer(self) -> str | None:
         """Return the name under which `privacy.variation` knows one message, if it does."""
+        return None
+
+    def alphabet(self) -> int | None:
+        """Return how many symbols that law has, where its bounds depend on it."""
         return None
 
     def mse(self, values: Floats) -> Floats:

@@ -16,6 +16,8 @@ _BLOCK_VALUES = 1 << 16
 class Mean(Task):
     """Each release estimates the mean of its cohort's vectors; the running mean averages releases.
 
+    Where clients hold categories, the vectors are their indicators and the mean is the histogram.
+
     Scored by squared l2 error against the cohort's mean and against the population's. The truth is
     kept as exact integers: values are rounded to 2^-36 of the domain's radius (up to 2^27 clients
     cannot overflow), so it is the same in whatever order clients are added.
@@ -52,7 +54,10 @@ class Mean(Task):
 
     def truth(self, mechanism: Mechanism, data: Floats) -> Counts:
         """Return the exact sum of the clients' vectors and their number."""
-        scale, dimension = _scale(mechanism), data.shape[1]
+        scale, dimension = _scale(mechanism), mechanism.domain.dimension
+        if mechanism.domain.norm == "category":
+            seen = np.bincount(data[:, 0].astype(np.int64), minlength=dimension)
+            return np.append(seen * int(scale), len(data))
         total = np.zeros(dimension + 1, np.int64)
         rows = max(1, _BLOCK_VALUES // dimension)
         for start in range(0, len(data), rows):

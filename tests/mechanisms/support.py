@@ -34,6 +34,8 @@ def inputs(domain: Domain, seed: int = 3) -> np.ndarray:
     if domain.norm == "binary":
         rows = [np.zeros(d), np.ones(d), np.arange(d) % 2, *random.integers(0, 2, (4, d))]
         return np.array(rows, dtype=float)
+    if domain.norm == "category":
+        return np.arange(d, dtype=float)[:, None]
     if domain.norm == "linf":
         dyadic = [np.full(d, r * (2.0 * 2.0**-k - 1.0)) for k in range(1, 5)]
         corner = r * (1.0 - 2.0 * (np.arange(d) % 2))
@@ -43,7 +45,7 @@ def inputs(domain: Domain, seed: int = 3) -> np.ndarray:
     directions = np.concatenate(
         [axes, np.ones((1, d)), -np.ones((1, d)), random.normal(size=(4, d))]
     )
-    power = 1 if domain.norm == "l1" else 2
+    power = {"l1": 1.0, "l2": 2.0, "lp": domain.power}[domain.norm]
     size = (np.abs(directions) ** power).sum(axis=1, keepdims=True) ** (1 / power)
     surface = r * directions / size
     return np.concatenate([np.zeros((1, d)), surface, 0.3 * surface[-2:]])

@@ -1,0 +1,140 @@
+"""The values a mechanism accepts, and how values outside are refused or clipped."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raydp_sim.errors import InputError
+
+Floats = NDArray[np.float64]
+
+# Room for rounding in the data's own arithmetic; what lies inside it is clipped silently.
+_TOLERANCE = 1e-9
+# Doubles looked at together when values are checked.
+_CACHED = 1 << 15
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A ball of some norm, binary vectors, or the numbers of categories.
+
+    Attributes:
+        norm: of the ball ("lp" with `power`), "binary" for {0, 1}^d, "category" for 0..d-1.
+        radius: of the ball; 1 for the other two.
+        dimension: of the vectors whose mean is estimated; of categories, how many there are.
+        power: p of "lp".
+    """
+
+    norm: Literal["binary", "l1", "l2", "linf", "lp", "category"]
+    radius: float
+    dimension: int
+    power: float = 2.0
+
+    @property
+    def width(self) -> int:
+        """Columns of a client's row: a category is one number, whatever their count."""
+        return 1 if self.norm == "category" else self.dimension
+
+    def admit(self, given: Any, ids: Any = None, on_out_of_range: str = "refuse") -> Floats:
+        """Return the values as floats inside the domain, clipped if the caller allows it.
+
+        Raises:
+            InputError: names the client and the coordinate of the first value refused.
+        """
+        values = self._numbers(given)
+        ids = np.arange(len(values)) if ids is None else np.asarray(ids)
+        size = self._sizes(values)
+        # A sum or maximum is finite only if every term is, so the data are read just once.
+        if not np.isfinite(size).all():
+            finite = np.isfinite(values)
+            if not finite.all():
+                row, column = np.argwhere(~finite)[0]
+                raise InputError(
+                    f"client {ids[row]} holds {values[row, column]} at index {column}; "
+                    "every value must be a finite number"
+                )
+        outside = size > self.radius * (1.0 + _TOLERANCE)
+        if self.norm == "category":
+            if outside.any():
+                row = int(np.flatnonzero(outside)[0])
+                raise InputError(
+                    f"client {ids[row]} holds {values[row, 0]:.6g} at index 0; a category is a "
+                    f"whole number from 0 to {self.dimension - 1}: renumber the data or raise "
+                    "mechanism.categories"
+                )
+            return values
+        if on_out_of_range == "refuse" and outside.any():
+            row = int(np.flatnonzero(outside)[0])
+            far = values[row] - (values[row] >= 0.5) if self.norm == "binary" else values[row]
+            column = int(np.argmax(np.abs(far)))
+            raise InputError(
+                f"client {ids[row]} is outside the {self.describe()}: index {column} holds "
+                f"{values[row, column]:.6g}; scale the data, widen mechanism.radius, or set "
+                "mechanism.on_out_of_range: clip"
+            )
+        return self._project(values, size) if (size > self.radius).any() else values
+
+    def describe(self) -> str:
+        """Say the domain in words."""
+        if self.norm == "binary":
+            return "binary vectors {0, 1}^d"
+        if self.norm == "category":
+            return f"categories 0 to {self.dimension - 1}"
+        norm = f"l{self.power:g}" if self.norm == "lp" else self.norm
+        return f"{norm} ball of radius {self.radius:g}"
+
+    def embed(self, values: Floats) -> Floats:
+        """Return the vectors whose mean is estimated: of categories, their indicators."""
+        if self.norm == "category":
+            return np.asarray(values == np.arange(self.dimension), dtype=np.float64)
+        return values
+
+    def _numbers(self, values: Any) -> Floats:
+        given = np.asarray(values)
+        if given.dtype.kind not in "biuf":
+            raise InputError(
+                f"values have type {given.dtype}; the mechanism takes real numbers (float64)"
+            )
+        if given.ndim != 2 or given.shape[1] != self.width:
+            raise InputError(
+                f"values have shape {given.shape}; the mechanism takes (clients, {self.width})"
+            )
+        return np.asarray(given, dtype=np.float64)
+
+    def _sizes(self, values: Floats) -> Floats:
+        # Row by row the same whatever the block, which only keeps the temporaries in cache.
+        sizes, step = np.empty(len(values)), max(1, _CACHED // self.width)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first in range(0, len(values), step):
+                sizes[first : first + step] = self._size(values[first : first + step])
+        return sizes
+
+    def _size(self, values: Floats) -> Floats:
+        if self.norm == "binary":
+            # Distance from {0, 1}, shifted so that the domain is again `size <= radius`.
+            nearest = np.minimum(np.abs(values), np.abs(values - 1.0))
+            return np.asarray(self.radius * (1.0 + nearest.max(axis=1)))
+        if self.norm == "category":
+            symbol = values[:, 0]
+            valid = (symbol >= 0.0) & (symbol < self.dimension) & (symbol == np.floor(symbol))
+            return np.where(valid, self.radius, np.where(np.isfinite(symbol), np.inf, symbol))
+        if self.norm == "linf":
+            return np.asarray(np.maximum(values.max(axis=1), -values.min(axis=1)))
+        if self.norm == "l1":
+            return np.asarray(np.abs(values).sum(axis=1))
+        if self.norm == "lp":
+            # The largest entry is taken out, so that no power overflows.
+            largest = np.abs(values).max(axis=1)
+            scaled = np.abs(values) / np.maximum(largest, 1e-300)[:, None]
+            return np.asarray(largest * (scaled**self.power).sum(axis=1) ** (1.0 / self.power))
+        return np.asarray(np.sqrt((values * values).sum(axis=1)))
+
+    def _project(self, values: Floats, size: Floats) -> Floats:
+        if self.norm == "binary":
+            return np.asarray(values >= 0.5, dtype=np.float64)
+        if self.norm == "linf":
+            return np.clip(values, -self.radius, self.radius)
+        # Scaling towards 0 stays in the ball; for l2 it is the projection.
+        return np.asarray(values * np.minimum(1.0, self.radius / np.maximum(size, 1e-300))[:, None])
