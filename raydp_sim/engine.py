@@ -2,8 +2,8 @@
 
 The engine decides what happens when; it does nothing itself. Two properties hold by construction
 and are tested on it alone: a release is never permitted before its charge is durable, and a batch
-below `min_batch` is never released. Synchronous rounds are the case of zero latency: a round's
-reports all arrive at the moment of its ask.
+below `min_batch` is never released. When a batch closes is for the schedule to say; synchronous
+rounds are the case of zero latency, where all reports arrive at the moment of the ask.
 """
 
 from dataclasses import dataclass, replace
@@ -70,6 +70,22 @@ class Woke:
 
 
 @dataclass(frozen=True)
+class Planned:
+    """It is known when the batch closes and when the next one may be asked for."""
+
+    release: int
+    closed: float
+    due: float
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Nothing would ever close the batch of this release: the run ends with the one before."""
+
+    release: int
+
+
+@dataclass(frozen=True)
 class Collected:
     """Everyone who was asked for this release has answered or is known to be missing."""
 
@@ -98,7 +114,7 @@ class Finished:
     release: int
 
 
-Event = Woke | Collected | Closed | Charged | Finished
+Event = Woke | Planned | Ended | Collected | Closed | Charged | Finished
 
 
 @dataclass(frozen=True)
@@ -107,12 +123,10 @@ class Policy:
 
     Attributes:
         min_batch: reports below which a batch is never released.
-        interval: virtual time between two synchronous rounds.
         depth: releases that may be under way at once; 1 if an ask depends on the release before.
     """
 
     min_batch: int = 1
-    interval: float = 1.0
     depth: int = 1
 
 
@@ -122,6 +136,8 @@ class State:
 
     Attributes:
         time: the clock.
+        due: when the next release may be asked for.
+        closing: releases under way and when they close.
         horizon: releases to play in all.
         asked: releases asked for so far; also the number of the next one.
         floor: every release below this one is finished.
@@ -133,6 +149,8 @@ class State:
     """
 
     time: float = 0.0
+    due: float = 0.0
+    closing: tuple[tuple[int, float], ...] = ()
     horizon: int = 0
     asked: int = 0
     floor: int = 0
@@ -156,10 +174,9 @@ def begin(policy: Policy, state: State, horizon: int) -> Step:
     return _ask_next(policy, replace(state, horizon=horizon))
 
 
-def resumed(policy: Policy, finished: int) -> State:
+def resumed(finished: int, due: float) -> State:
     """Return the state of a run whose first `finished` releases are done and nothing else is."""
-    now = round_time(policy, finished)
-    return State(time=now, asked=finished, floor=finished, decided=finished)
+    return State(time=due, due=due, asked=finished, floor=finished, decided=finished)
 
 
 def advance(policy: Policy, state: State, event: Event) -> Step:
@@ -167,6 +184,10 @@ def advance(policy: Policy, state: State, event: Event) -> Step:
     match event:
         case Woke(time):
             return _ask_next(policy, replace(state, time=max(state.time, time)))
+        case Planned(release, closed, due):
+            return replace(state, closing=(*state.closing, (release, closed)), due=due), []
+        case Ended(release):
+            return replace(state, horizon=release, asked=release, collecting=False), []
         case Collected(release):
             after, commands = _ask_next(policy, replace(state, collecting=False))
             return after, [Close(release), *commands]
@@ -180,11 +201,6 @@ def advance(policy: Policy, state: State, event: Event) -> Step:
             return asked, [*let_out, *asks]
 
 
-def round_time(policy: Policy, release: int) -> float:
-    """Return the moment of a synchronous round."""
-    return release * policy.interval
-
-
 def settle(state: State, release: int) -> State:
     """Note that a release is finished."""
     floor, ahead = state.floor, state.ahead | {release}
@@ -196,25 +212,26 @@ def settle(state: State, release: int) -> State:
 def _decide(policy: Policy, state: State) -> Step:
     # In order too: what a client has spent after a release must not depend on a later one.
     waiting, decided, commands = dict(state.closed), state.decided, list[Command]()
+    closing = dict(state.closing)
     while decided in waiting:
-        when, reports = round_time(policy, decided), waiting.pop(decided)
+        when, reports = closing.pop(decided), waiting.pop(decided)
         if reports < max(1, policy.min_batch):
             commands.append(Discard(decided, reports, when))
         else:
             commands.append(Charge(decided, when))
         decided += 1
-    return replace(state, closed=tuple(waiting.items()), decided=decided), commands
+    left = {"closed": tuple(waiting.items()), "closing": tuple(closing.items())}
+    return replace(state, **left, decided=decided), commands
 
 
 def _ask_next(policy: Policy, state: State) -> Step:
     under_way = state.asked - state.floor - len(state.ahead)
     if state.collecting or state.asked >= state.horizon or under_way >= policy.depth:
         return state, []
-    when = round_time(policy, state.asked)
-    if when > state.time:
-        return state, [Wait(when)]
+    if state.due > state.time:
+        return state, [Wait(state.due)]
     asked = replace(state, asked=state.asked + 1, collecting=True)
-    return asked, [Ask(state.asked, when)]
+    return asked, [Ask(state.asked, state.due)]
 
 
 def _release_next(state: State) -> Step:

@@ -14,7 +14,9 @@ from raydp_sim.engine import (
     Closed,
     Collected,
     Discard,
+    Ended,
     Finished,
+    Planned,
     Policy,
     Release,
     State,
@@ -23,7 +25,7 @@ from raydp_sim.engine import (
 )
 
 
-def play(policy, horizon, sizes, seed):
+def play(policy, horizon, sizes, seed, interval=1.0, lag=0.0):
     """Answer the engine's commands in a random order that the actors could produce."""
     dice = random.Random(seed)
     state, commands = engine.begin(policy, State(), horizon)
@@ -32,7 +34,12 @@ def play(policy, horizon, sizes, seed):
         for command in commands:
             history.append(command)
             match command:
-                case Ask(release, _):
+                case Ask(release, time):
+                    # The schedule answers before anything is collected.
+                    state, more = engine.advance(
+                        policy, state, Planned(release, time + lag, time + max(interval, lag))
+                    )
+                    assert more == []
                     pending.append(Collected(release))
                 case Close(release):
                     pending.append(Closed(release, sizes[release]))
@@ -112,9 +119,34 @@ def test_no_more_than_depth_releases_are_under_way(depth, min_batch, sizes, seed
 
 
 def test_virtual_time_never_runs_backwards_and_rounds_keep_their_moments():
-    _, history = play(Policy(interval=2.5, depth=3), 6, [1] * 6, seed=3)
+    _, history = play(Policy(depth=3), 6, [1] * 6, seed=3, interval=2.5)
     asks = [(item.release, item.time) for item in history if isinstance(item, Ask)]
     assert asks == [(release, 2.5 * release) for release in range(6)]
+
+
+def test_a_release_is_paid_for_at_the_moment_its_batch_closed():
+    _, history = play(Policy(2, depth=3), 4, [2, 1, 3, 2], seed=5, interval=1.0, lag=4.0)
+    times = {item.release: item.time for item in history if isinstance(item, (Charge, Discard))}
+    assert times == {0: 4.0, 1: 8.0, 2: 12.0, 3: 16.0}
+
+
+def test_a_run_whose_clients_stay_away_ends_with_what_is_under_way():
+    policy = Policy(depth=3)
+    state, commands = engine.begin(policy, State(), 5)
+    assert commands == [Ask(0, 0.0)]
+    state, _ = engine.advance(policy, state, Planned(0, 1.0, 1.0))
+    state, commands = engine.advance(policy, state, Collected(0))
+    assert commands == [Close(0), Wait(1.0)]
+    state, commands = engine.advance(policy, state, Woke(1.0))
+    assert commands == [Ask(1, 1.0)]
+    state, commands = engine.advance(policy, state, Ended(1))
+    assert commands == [] and state.horizon == 1
+    state, commands = engine.advance(policy, state, Closed(0, 3))
+    assert commands == [Charge(0, 1.0)]
+    state, commands = engine.advance(policy, state, Charged(0))
+    assert commands == [Release(0)]
+    state, commands = engine.advance(policy, state, Finished(0))
+    assert commands == [] and state.floor == 1
 
 
 def test_a_horizon_can_be_extended_when_the_first_is_reached():
@@ -126,5 +158,5 @@ def test_a_horizon_can_be_extended_when_the_first_is_reached():
 
 def test_a_resumed_engine_asks_for_the_first_unfinished_release():
     policy = Policy(depth=3)
-    _, commands = engine.begin(policy, engine.resumed(policy, 5), 8)
-    assert commands == [Ask(5, 5.0)]
+    _, commands = engine.begin(policy, engine.resumed(5, 12.5), 8)
+    assert commands == [Ask(5, 12.5)]

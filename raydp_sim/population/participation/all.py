@@ -5,11 +5,11 @@ from typing import ClassVar
 import numpy as np
 
 from raydp_sim.population.availability.base import Mask
-from raydp_sim.population.participation.base import Participation
+from raydp_sim.population.participation.base import Rounds
 from raydp_sim.random import Ids, Stream
 
 
-class All(Participation):
+class All(Rounds):
     """Every available client takes part in every release.
 
     Example:

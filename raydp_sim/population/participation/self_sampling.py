@@ -5,11 +5,11 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from raydp_sim.population.availability.base import Mask
-from raydp_sim.population.participation.base import Participation
+from raydp_sim.population.participation.base import Rounds
 from raydp_sim.random import Ids, Stream
 
 
-class SelfSampling(Participation):
+class SelfSampling(Rounds):
     """Each available client takes part with a probability of its own, unseen by anyone else.
 
     Fields:

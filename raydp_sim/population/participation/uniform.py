@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from raydp_sim.population.participation.base import Available, Participation
+from raydp_sim.population.participation.base import Available, Rounds
 from raydp_sim.random import Ids, Stream
 
 
-class Uniform(Participation):
+class Uniform(Rounds):
     """The shuffler chooses `sampled` of the available clients, every such set equally likely.
 
     Candidates are drawn without looking at the whole population: the first `sampled` available
@@ -37,6 +37,10 @@ class Uniform(Participation):
         if self.sampled > clients:
             return f"there are only {clients} clients (population.clients)"
         return None
+
+    def largest(self, clients: int) -> int:
+        """Return the size of the cohort."""
+        return self.sampled
 
     def choose(self, clients: int, available: Available, rate: float, stream: Stream) -> Ids:
         """Choose the cohort of one release, in increasing order of ids."""

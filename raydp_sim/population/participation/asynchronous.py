@@ -1,0 +1,60 @@
+"""Clients that report when they can."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from raydp_sim.population.participation.base import Participation, Span
+
+
+class Asynchronous(Participation):
+    """Each client checks in once per period, works if it is there, and reports when it is done.
+
+    The check-in falls at a uniformly random moment of every period, anew each time. A client that
+    is still at work, or whose report waits in the batch, does not begin again. The batch closes
+    when it holds `batch` reports, or at the deadline; what is then under way answers an older ask
+    (Nguyen et al. 2022, "Federated learning with buffered asynchronous aggregation").
+
+    Fields:
+        batch: reports that close a batch.
+        every: length of the period in which each client checks in once.
+        patience: time without a closed batch after which the run ends early.
+        staleness_exponent: a report that is s releases behind counts (1 + s)^-exponent; 0, the
+            default, counts all alike.
+
+    Example:
+        >>> Asynchronous(batch=100, every=86400.0).weight(3)
+        1.0
+    """
+
+    kind: ClassVar[str] = "asynchronous"
+    decided_by = "client"
+    batch: Annotated[int, Field(ge=1)]
+    every: Span
+    patience: Span | None = None
+    staleness_exponent: Annotated[float, Field(ge=0, le=10)] = 0.0
+
+    @property
+    def longest_wait(self) -> float:
+        """Time without a closed batch after which the run ends."""
+        if self.patience is not None:
+            return self.patience
+        return 20.0 * max(self.every, self.deadline or 0.0)
+
+    def weight(self, staleness: int) -> float:
+        """Return how much a report that is so far behind counts."""
+        return float((1.0 + staleness) ** -self.staleness_exponent)
+
+    def check(self, clients: int) -> str | None:
+        """Refuse a batch larger than the population: a client is in a batch once."""
+        if self.batch > clients:
+            return f"there are only {clients} clients (population.clients), each once in a batch"
+        return None
+
+    def largest(self, clients: int) -> int:
+        """Return the size that closes a batch."""
+        return self.batch
+
+    def expected(self, clients: int, rate: float) -> float:
+        """Return the size that closes a batch."""
+        return float(self.batch)

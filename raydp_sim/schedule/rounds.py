@@ -1,0 +1,62 @@
+"""Synchronous rounds: a cohort is asked, and the batch closes by what arrives when."""
+
+import math
+
+import numpy as np
+
+from raydp_sim.population.participation.base import Rounds
+from raydp_sim.random import Stream
+from raydp_sim.schedule.batch import Cohort, Timing, closing
+from raydp_sim.schedule.world import World
+
+
+def plan_round(
+    policy: Rounds, least: int, release: int, start: float, world: World
+) -> tuple[Cohort, Timing]:
+    """Ask a cohort at `start` and say who is in the batch and when it closes.
+
+    Args:
+        policy: who is asked.
+        least: reports below which a batch is not released.
+        release: its number.
+        start: when the round begins.
+        world: the clients.
+    """
+    root, population = world.root, world.population
+    ids = policy.choose(
+        population.clients,
+        lambda some: world.there(some, start) & world.willing(some),
+        population.rate(),
+        root.at("participation", release),
+    )
+    ask = root.at("round", release)
+    answers = world.answers(ids, start, ask)
+    order = _order(answers.done, answers.lost, ids, ask)
+    arrivals = answers.done[order]
+    limit = math.inf if policy.deadline is None else start + policy.deadline
+    wanted, wait = policy.wanted(len(ids)), policy.on_short == "wait"
+    closed = closing(arrivals, max(1, wanted), limit, least, wait)
+    if math.isinf(closed):
+        # Too few will ever come. Without a deadline nothing is lost, so all have come.
+        closed = limit if math.isfinite(limit) else float(arrivals.max(initial=start))
+    taken = order[arrivals <= closed][:wanted]
+    members = np.sort(taken)
+    twice = members[answers.again[members] <= closed]
+    copies = int(np.count_nonzero(np.isfinite(answers.again)))
+    cohort = Cohort(ids[members], np.zeros(len(members), np.int64), ids[twice])
+    return cohort, Timing(
+        opened=start,
+        closed=closed,
+        due=max(closed, start + policy.interval),
+        asked=len(ids),
+        dropped=int(np.count_nonzero(answers.lost)),
+        late=len(order) - len(members) + copies - len(twice),
+        repeated=len(twice),
+    )
+
+
+def _order(done: np.ndarray, lost: np.ndarray, ids: np.ndarray, ask: Stream) -> np.ndarray:
+    """Return the rows that arrive, first come first; chance decides between equals."""
+    arriving = np.flatnonzero(~lost)
+    tie = ask.clients(ids[arriving]).uniform("tie")[:, 0]
+    return arriving[np.lexsort((tie, done[arriving]))]

@@ -1,0 +1,63 @@
+"""The schedule of one repetition, batch after batch, as it can be saved and taken up again."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from raydp_sim.population.participation.asynchronous import Asynchronous
+from raydp_sim.population.participation.base import Rounds
+from raydp_sim.random import Stream
+from raydp_sim.schedule.batch import Cohort, Timing
+from raydp_sim.schedule.buffered import Buffer
+from raydp_sim.schedule.rounds import plan_round
+from raydp_sim.schedule.world import Mask, World
+
+Arrays = dict[str, NDArray[Any]]
+# Releases that may be under way at once, and some more.
+_KEPT = 8
+
+
+class Schedule:
+    """Says of each release who is in it and when it closes.
+
+    Args:
+        scenario: the whole of it; only population, participation and min_batch are looked at.
+        root: the root of the repetition's randomness.
+        absent: clients that an adversary keeps away, if any.
+        saved: from `saved`, to go on from there.
+    """
+
+    def __init__(
+        self, scenario: Any, root: Stream, absent: Mask | None = None, saved: Arrays | None = None
+    ) -> None:
+        self.population, self.policy = scenario.population, scenario.participation
+        self.least = scenario.least_batch
+        self.root, self.absent = root, absent
+        self.after: dict[int, Arrays] = {}
+        self.buffer: Buffer | None = None
+        if isinstance(self.policy, Asynchronous):
+            clients = scenario.population.clients
+            self.buffer = Buffer(self.policy, self.least, clients, saved)
+
+    def plan(
+        self, release: int, time: float, able: Mask | None = None
+    ) -> tuple[Cohort, Timing] | None:
+        """Plan the batch of a release; None if the run ends because nobody comes any more.
+
+        Args:
+            release: its number; releases are planned in order.
+            time: when a round may begin.
+            able: whose budget allows one more report; None without budgets.
+        """
+        world = World(self.population, self.root, self.absent, able)
+        if self.buffer is not None:
+            planned = self.buffer.next(release, world)
+            self.after[release] = self.buffer.saved()
+            self.after.pop(release - _KEPT, None)
+            return planned
+        assert isinstance(self.policy, Rounds)
+        return plan_round(self.policy, self.least, release, time, world)
+
+    def saved(self, finished: int) -> Arrays:
+        """Return what a run needs to go on after its first `finished` releases."""
+        return self.after.get(finished - 1, {})
