@@ -46,6 +46,7 @@ class Buffer:
         """Fill the batch of a release; None if nothing closes it within the policy's patience."""
         opened = self.now
         limit = math.inf if self.policy.deadline is None else opened + self.policy.deadline
+        end = opened + self.policy.longest_wait
         counts = {"asked": 0, "dropped": 0, "late": 0, "repeated": 0}
         while True:
             rows, horizon = self._chunk(world)
@@ -55,12 +56,12 @@ class Buffer:
             arrivals = np.concatenate([self.held.time, coming.time[real]])
             wait = self.policy.on_short == "wait"
             closed = closing(arrivals, self.policy.batch, limit, self.least, wait)
-            if closed <= horizon:
+            if closed <= min(horizon, end):
                 self._advance(closed, begun.take(started <= closed), counts)
                 return self._close(release, opened, counts)
-            self._advance(horizon, begun.take(started <= horizon), counts)
-            if self.now - opened > self.policy.longest_wait:
+            if horizon >= end:
                 return None
+            self._advance(horizon, begun.take(started <= horizon), counts)
 
     def saved(self) -> dict[str, Any]:
         """Return all that a resumed run needs: the clock and what is under way."""

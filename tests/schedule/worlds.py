@@ -76,9 +76,9 @@ def naive(policy, least, town, root, releases, able=None):
         while not heap or heap[0][0] >= (loaded + 1) * policy.every:
             loaded += 1
             load(loaded)
-            if loaded * policy.every - opened > policy.longest_wait + 2 * policy.every:
-                return batches
         time = heap[0][0]
+        if min(time, due()) > opened + policy.longest_wait:
+            return batches
         if due() < time:
             close(due())
             continue
