@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.mechanisms.shuffled import largest_loss, shuffled_event, unamplified, with_loss
 from raydp_sim.population.participation.all import All
 from raydp_sim.privacy.accountant import calibrate
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import (
-    MultiMessageShuffle,
     Release,
-    Shuffle,
     SubsampledMultiMessage,
     SubsampledShuffle,
 )
@@ -25,18 +24,13 @@ from raydp_sim.privacy.mixed import honest_clients
 if TYPE_CHECKING:
     from raydp_sim.scenario import Scenario
 
-_LARGEST = 20.0
-
 
 def amplifies(scenario: "Scenario", mechanism: Mechanism) -> bool:
     """Say whether shuffling may be counted at all.
 
-    It takes a pure local guarantee behind a shuffler, stated message by message, and one logical
-    shuffler per message.
+    It takes a shuffler, and a mechanism whose reports it amplifies.
     """
-    pure = mechanism.guarantee == "pure" and mechanism.event().delta == 0.0
-    apart = mechanism.routing == "per-index" or mechanism.messages_per_report == 1
-    return scenario.trust == "shuffle" and pure and apart and mechanism.losses() is not None
+    return scenario.trust == "shuffle" and unamplified(mechanism) is None
 
 
 def sampling_counts(scenario: "Scenario") -> str | None:
@@ -63,17 +57,13 @@ def release_event(scenario: "Scenario", mechanism: Mechanism, n: int) -> Release
     """Return what a release of `n` clients was as a whole; None if only its reports count."""
     if not amplifies(scenario, mechanism):
         return mechanism.release() if scenario.trust == "central" else None
-    losses, randomizer = mechanism.losses() or (), mechanism.randomizer()
-    alphabet = mechanism.alphabet()
-    clients = scenario.population.clients
     if sampling_counts(scenario) is None:
+        losses, randomizer = mechanism.losses() or (), mechanism.randomizer()
+        clients = scenario.population.clients
         if len(losses) == 1:
-            return SubsampledShuffle(losses[0], clients, n, randomizer, alphabet)
+            return SubsampledShuffle(losses[0], clients, n, randomizer, mechanism.alphabet())
         return SubsampledMultiMessage(losses, clients, n, randomizer)
-    honest = honest_clients(n, scenario.privacy.honest_fraction)
-    if len(losses) == 1:
-        return rounded(Shuffle(losses[0], honest, randomizer, alphabet))
-    return rounded(MultiMessageShuffle(losses, honest, randomizer))
+    return rounded(shuffled_event(mechanism, honest_clients(n, scenario.privacy.honest_fraction)))
 
 
 def planned_batch(scenario: "Scenario") -> int:
@@ -109,19 +99,19 @@ def calibrated(scenario: "Scenario", mechanism: Mechanism) -> Mechanism:
         remedy = f"it must be at most privacy.delta, which is {scenario.privacy.delta:g}"
         raise bad_field("mechanism.target.delta", target.delta, remedy)
     batch, rounds = planned_batch(scenario), scenario.task.rounds
+    largest = largest_loss(mechanism)
 
     def made(epsilon_local: float) -> Mechanism:
-        share = {"epsilon_local": epsilon_local, "target": None}
-        return type(mechanism).model_validate({**mechanism.model_dump(), **share})
+        return with_loss(mechanism, epsilon_local)
 
     def event(epsilon_local: float) -> Release:
         release = release_event(scenario, made(epsilon_local), batch)
         assert release is not None  # a shuffler is there
         return release
 
-    share = min(target.epsilon / rounds, _LARGEST) * (1.0 - 1e-12)
+    share = min(target.epsilon / rounds, largest) * (1.0 - 1e-12)
     try:
-        found = calibrate(target.epsilon, target.delta, event, rounds, "rdp-best", _LARGEST)
+        found = calibrate(target.epsilon, target.delta, event, rounds, "rdp-best", largest)
     except NotApplicable:
         return made(share)
     while found > share:
