@@ -20,6 +20,7 @@ from raydp_sim.privacy.events import (
 )
 from raydp_sim.privacy.ledger import Ledger, rounded
 from raydp_sim.privacy.mixed import honest_clients
+from raydp_sim.privacy.search import largest_within
 
 if TYPE_CHECKING:
     from raydp_sim.scenario import Scenario
@@ -79,8 +80,9 @@ def planned_batch(scenario: "Scenario") -> int:
 def planned(scenario: "Scenario", mechanism: Mechanism, delta: float | None = None) -> float:
     """Return epsilon of a client in every release, at `privacy.delta` unless said otherwise."""
     ledger = Ledger(clients=1, delta=scenario.privacy.delta if delta is None else delta)
-    release = release_event(scenario, mechanism, planned_batch(scenario))
-    ledger.charge(mechanism.event(), range(1), release, scenario.task.rounds)
+    for stage, releases in scenario.task.stages(mechanism):
+        release = release_event(scenario, stage, planned_batch(scenario))
+        ledger.charge(stage.event(), range(1), release, releases)
     return ledger.guarantee().epsilon
 
 
@@ -91,7 +93,7 @@ def calibrated(scenario: "Scenario", mechanism: Mechanism) -> Mechanism:
     target as the ledger accounts it; the run itself may end below. No larger local guarantee was
     found to do so, and never is it less than an even share of the target.
     """
-    target, shared = mechanism.target, mechanism.calibrated(scenario.task.rounds)
+    target, shared = mechanism.target, mechanism.calibrated(scenario.task.spends)
     if target is None or target.delta == 0.0 or not amplifies(scenario, shared):
         # A pure target leaves no room for amplification, which always has a delta.
         return shared
@@ -104,20 +106,25 @@ def calibrated(scenario: "Scenario", mechanism: Mechanism) -> Mechanism:
     def made(epsilon_local: float) -> Mechanism:
         return with_loss(mechanism, epsilon_local)
 
+    def spent(epsilon_local: float) -> float:
+        return planned(scenario, made(epsilon_local), target.delta)
+
     def event(epsilon_local: float) -> Release:
         release = release_event(scenario, made(epsilon_local), batch)
         assert release is not None  # a shuffler is there
         return release
 
-    share = min(target.epsilon / rounds, largest) * (1.0 - 1e-12)
+    share = min(target.epsilon / scenario.task.spends, largest) * (1.0 - 1e-12)
+    if len(scenario.task.stages(shared)) > 1:
+        # Releases of several kinds are weighed against each other only by the ledger.
+        return made(largest_within(spent, target.epsilon, share, largest) or share)
     try:
         found = calibrate(target.epsilon, target.delta, event, rounds, "rdp-best", largest)
     except NotApplicable:
         return made(share)
     while found > share:
         # The ledger looks at fewer orders than the calibration, so it may see a little more.
-        spent = planned(scenario, made(found), target.delta)
-        if spent <= target.epsilon:
+        if (seen := spent(found)) <= target.epsilon:
             return made(found)
-        found *= min(0.999, target.epsilon / spent)
+        found *= min(0.999, target.epsilon / seen)
     return made(share)

@@ -98,12 +98,13 @@ class Domain:
         """Return the vectors whose mean is estimated: of categories, their indicators."""
         if self.norm == "category":
             chosen = values[:, :, None] == np.arange(self.choices)
-            return chosen.reshape(len(values), self.dimension).astype(np.float64)
+            return np.asarray(chosen.reshape(len(values), self.dimension), dtype=np.float64)
         return values
 
     def _valid(self, symbols: Floats) -> NDArray[np.bool_]:
         """Say which numbers are categories."""
-        return (symbols >= 0.0) & (symbols < self.choices) & (symbols == np.floor(symbols))
+        whole = symbols == np.floor(symbols)
+        return np.asarray(whole & (symbols >= 0.0) & (symbols < self.choices))
 
     def _numbers(self, values: Any) -> Floats:
         given = np.asarray(values)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
 from raydp_sim.mechanisms.bit_reports import BitReports, bit_reports, stated_loss
+from raydp_sim.mechanisms.categories import odd_overlap
 from raydp_sim.mechanisms.hadamard import fwht
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
@@ -121,4 +122,4 @@ class UserRange(Mechanism):
 
 def _positive(index: Counts, bins: Counts) -> Floats:
     """Return 1 where the Sylvester matrix is +1 at (index, bin), else 0."""
-    return np.asarray(1 - (np.bitwise_count(index & bins) & 1), dtype=np.float64)
+    return np.asarray(1.0 - odd_overlap(index.astype(np.uint32), bins.astype(np.uint32)))
