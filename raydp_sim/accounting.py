@@ -9,34 +9,29 @@ from typing import TYPE_CHECKING
 
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.mechanisms.shuffled import largest_loss, shuffled_event, unamplified, with_loss
 from raydp_sim.population.participation.all import All
 from raydp_sim.privacy.accountant import calibrate
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import (
-    MultiMessageShuffle,
     Release,
-    Shuffle,
     SubsampledMultiMessage,
     SubsampledShuffle,
 )
 from raydp_sim.privacy.ledger import Ledger, rounded
 from raydp_sim.privacy.mixed import honest_clients
+from raydp_sim.privacy.search import largest_within
 
 if TYPE_CHECKING:
     from raydp_sim.scenario import Scenario
-
-_LARGEST = 20.0
 
 
 def amplifies(scenario: "Scenario", mechanism: Mechanism) -> bool:
     """Say whether shuffling may be counted at all.
 
-    It takes a pure local guarantee behind a shuffler, stated message by message, and one logical
-    shuffler per message.
+    It takes a shuffler, and a mechanism whose reports it amplifies.
     """
-    pure = mechanism.guarantee == "pure" and mechanism.event().delta == 0.0
-    apart = mechanism.routing == "per-index" or mechanism.messages_per_report == 1
-    return scenario.trust == "shuffle" and pure and apart and mechanism.losses() is not None
+    return scenario.trust == "shuffle" and unamplified(mechanism) is None
 
 
 def sampling_counts(scenario: "Scenario") -> str | None:
@@ -63,17 +58,13 @@ def release_event(scenario: "Scenario", mechanism: Mechanism, n: int) -> Release
     """Return what a release of `n` clients was as a whole; None if only its reports count."""
     if not amplifies(scenario, mechanism):
         return mechanism.release() if scenario.trust == "central" else None
-    losses, randomizer = mechanism.losses() or (), mechanism.randomizer()
-    alphabet = mechanism.alphabet()
-    clients = scenario.population.clients
     if sampling_counts(scenario) is None:
+        losses, randomizer = mechanism.losses() or (), mechanism.randomizer()
+        clients = scenario.population.clients
         if len(losses) == 1:
-            return SubsampledShuffle(losses[0], clients, n, randomizer, alphabet)
+            return SubsampledShuffle(losses[0], clients, n, randomizer, mechanism.alphabet())
         return SubsampledMultiMessage(losses, clients, n, randomizer)
-    honest = honest_clients(n, scenario.privacy.honest_fraction)
-    if len(losses) == 1:
-        return rounded(Shuffle(losses[0], honest, randomizer, alphabet))
-    return rounded(MultiMessageShuffle(losses, honest, randomizer))
+    return rounded(shuffled_event(mechanism, honest_clients(n, scenario.privacy.honest_fraction)))
 
 
 def planned_batch(scenario: "Scenario") -> int:
@@ -89,8 +80,9 @@ def planned_batch(scenario: "Scenario") -> int:
 def planned(scenario: "Scenario", mechanism: Mechanism, delta: float | None = None) -> float:
     """Return epsilon of a client in every release, at `privacy.delta` unless said otherwise."""
     ledger = Ledger(clients=1, delta=scenario.privacy.delta if delta is None else delta)
-    release = release_event(scenario, mechanism, planned_batch(scenario))
-    ledger.charge(mechanism.event(), range(1), release, scenario.task.rounds)
+    for stage, releases in scenario.task.stages(mechanism):
+        release = release_event(scenario, stage, planned_batch(scenario))
+        ledger.charge(stage.event(), range(1), release, releases)
     return ledger.guarantee().epsilon
 
 
@@ -101,7 +93,7 @@ def calibrated(scenario: "Scenario", mechanism: Mechanism) -> Mechanism:
     target as the ledger accounts it; the run itself may end below. No larger local guarantee was
     found to do so, and never is it less than an even share of the target.
     """
-    target, shared = mechanism.target, mechanism.calibrated(scenario.task.rounds)
+    target, shared = mechanism.target, mechanism.calibrated(scenario.task.spends)
     if target is None or target.delta == 0.0 or not amplifies(scenario, shared):
         # A pure target leaves no room for amplification, which always has a delta.
         return shared
@@ -109,25 +101,30 @@ def calibrated(scenario: "Scenario", mechanism: Mechanism) -> Mechanism:
         remedy = f"it must be at most privacy.delta, which is {scenario.privacy.delta:g}"
         raise bad_field("mechanism.target.delta", target.delta, remedy)
     batch, rounds = planned_batch(scenario), scenario.task.rounds
+    largest = largest_loss(mechanism)
 
     def made(epsilon_local: float) -> Mechanism:
-        share = {"epsilon_local": epsilon_local, "target": None}
-        return type(mechanism).model_validate({**mechanism.model_dump(), **share})
+        return with_loss(mechanism, epsilon_local)
+
+    def spent(epsilon_local: float) -> float:
+        return planned(scenario, made(epsilon_local), target.delta)
 
     def event(epsilon_local: float) -> Release:
         release = release_event(scenario, made(epsilon_local), batch)
         assert release is not None  # a shuffler is there
         return release
 
-    share = min(target.epsilon / rounds, _LARGEST) * (1.0 - 1e-12)
+    share = min(target.epsilon / scenario.task.spends, largest) * (1.0 - 1e-12)
+    if len(scenario.task.stages(shared)) > 1:
+        # Releases of several kinds are weighed against each other only by the ledger.
+        return made(largest_within(spent, target.epsilon, share, largest) or share)
     try:
-        found = calibrate(target.epsilon, target.delta, event, rounds, "rdp-best", _LARGEST)
+        found = calibrate(target.epsilon, target.delta, event, rounds, "rdp-best", largest)
     except NotApplicable:
         return made(share)
     while found > share:
         # The ledger looks at fewer orders than the calibration, so it may see a little more.
-        spent = planned(scenario, made(found), target.delta)
-        if spent <= target.epsilon:
+        if (seen := spent(found)) <= target.epsilon:
             return made(found)
-        found *= min(0.999, target.epsilon / spent)
+        found *= min(0.999, target.epsilon / seen)
     return made(share)

@@ -41,8 +41,10 @@ def plan(scenario: Scenario, client_actors: int) -> Plan:
     shufflers = scenario.shuffle.shufflers if scenario.trust == "shuffle" else 0
     actors = client_actors + shufflers + 3 if ray else 0
     cohort = scenario.participation.expected(population.clients, population.availability.rate())
-    messages = cohort * mechanism.messages_per_report
-    row_bytes = mechanism.bits / mechanism.messages_per_report / 8 + 8
+    # The largest report of any release stands for all.
+    largest, _ = max(scenario.task.stages(mechanism), key=lambda stage: stage[0].bits)
+    messages = cohort * largest.messages_per_report
+    row_bytes = largest.bits / largest.messages_per_report / 8 + 8
     data = population.clients * mechanism.domain.width * 8
     memory = data + int(4 * messages * row_bytes) + actors * _ACTOR_BYTES
     rounds = scenario.task.rounds * scenario.repeat
@@ -53,7 +55,7 @@ def plan(scenario: Scenario, client_actors: int) -> Plan:
         seconds=(6.0 + 0.6 * actors if ray else 0.0) + rounds * per_round,
         reports=cohort * rounds,
         epsilon=planned(scenario, mechanism),
-        bits=mechanism.bits,
+        bits=largest.bits,
     )
 
 

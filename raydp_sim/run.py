@@ -49,7 +49,10 @@ class RunResult:
 
     def plot(self) -> Path:
         """Draw the run again and return the picture's path."""
-        return plot_run(self.run_dir, partial(_expected_error, self.scenario.bound_mechanism))
+        stages = self.scenario.task.stages(self.scenario.bound_mechanism)
+        # A protocol of several stages states its own expectations among its scores.
+        expected = partial(_expected_error, stages[0][0]) if len(stages) == 1 else None
+        return plot_run(self.run_dir, expected)
 
 
 @dataclass

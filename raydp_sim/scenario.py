@@ -242,6 +242,10 @@ def _check_combination(scenario: Scenario) -> None:
     mechanism = scenario.bound_mechanism
     server = scenario.participation.decided_by == "shuffler"
     kind = MECHANISMS.dump(scenario.mechanism)["kind"]
+    if mechanism.guarantee == "none":
+        remedy = "it adds no noise, so no guarantee holds"
+        private = {"quan": "r2"}.get(kind)
+        raise bad_field("mechanism.kind", kind, f"{remedy}; use '{private}'" if private else remedy)
     if (mechanism.where == "aggregator") != (scenario.trust == "central"):
         place = "the aggregator" if mechanism.where == "aggregator" else "the client"
         fits = "central" if mechanism.where == "aggregator" else "local or shuffle"
@@ -250,23 +254,25 @@ def _check_combination(scenario: Scenario) -> None:
         )
     if mechanism.guarantee == "shuffled-only" and scenario.trust != "shuffle":
         raise bad_field("trust", scenario.trust, f"mechanism '{kind}' needs trust: shuffle")
-    if mechanism.messages_per_report >= 1 << 16:
+    stages = scenario.task.stages(mechanism)
+    messages = max(stage.messages_per_report for stage, _ in stages)
+    if messages >= 1 << 16:
         raise bad_field(
             "mechanism.coordinates",
-            mechanism.messages_per_report,
+            messages,
             "a report has at most 65535 messages; lower mechanism.coordinates or mechanism.levels",
         )
     most = scenario.participation.expected(clients, 1.0) if server else clients
     if scenario.trust == "shuffle" and scenario.shuffle.min_batch > most:
         remedy = f"at most {most:g} clients report, so nothing would ever be released; lower it"
         raise bad_field("shuffle.min_batch", scenario.shuffle.min_batch, remedy)
-    if math.isinf(mechanism.event().epsilon):
+    if any(math.isinf(stage.event().epsilon) for stage, _ in stages):
         remedy = (
             "a message would be flipped less often than 53-bit draws can express, so no guarantee "
             "holds; lower it below 25 per message"
         )
         raise bad_field("mechanism.epsilon_local", scenario.mechanism.epsilon_local, remedy)
-    spent = mechanism.event().delta * scenario.task.rounds
+    spent = sum(stage.event().delta * releases for stage, releases in stages)
     if spent > scenario.privacy.delta:
         remedy = (
             f"{scenario.task.rounds} releases of this mechanism spend {spent:.3g}; raise it, lower "

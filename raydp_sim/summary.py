@@ -34,7 +34,7 @@ def summarize(scenario: Scenario, run: RunDir, wall_s: float) -> dict[str, Any]:
     metrics["releases"] = len(rows) / scenario.repeat
     metrics["withheld"] = withheld / scenario.repeat
     metrics["missing"] = sum(row["missing"] for row in rows) / scenario.repeat
-    mechanism = scenario.bound_mechanism
+    stages = scenario.task.stages(scenario.bound_mechanism)
     reports = sum(row["batch_size"] for row in rows)
     document: dict[str, Any] = {
         "scenario": scenario.name,
@@ -45,7 +45,7 @@ def summarize(scenario: Scenario, run: RunDir, wall_s: float) -> dict[str, Any]:
         "trust": scenario.trust,
         "privacy": _privacy(scenario, run),
         "communication": {
-            "bits_per_report": mechanism.bits,
+            "bits_per_report": max(stage.bits for stage, _ in stages),
             "wire_bytes": sum(row["wire_bytes"] for row in rows),
         },
         "metrics": metrics,
@@ -60,13 +60,13 @@ def summarize(scenario: Scenario, run: RunDir, wall_s: float) -> dict[str, Any]:
 
 def _privacy(scenario: Scenario, run: RunDir) -> dict[str, Any]:
     """Account for what the ledger says happened, repetition by repetition."""
-    event = scenario.bound_mechanism.event()
+    events = [stage.event() for stage, _ in scenario.task.stages(scenario.bound_mechanism)]
     guarantees = []
     rows = store.read(run.ledger)
     repetitions = rows["repetition"].to_numpy()
     for repetition in range(scenario.repeat):
         ledger = Ledger(scenario.population.clients, scenario.privacy.delta)
-        ledger.open_view(event)
+        ledger.open_view(events[0])
         for index in np.flatnonzero(repetitions == repetition):
             charge = store.Charge.of_row(rows.slice(int(index), 1).to_pylist()[0])
             ledger.charge(charge.event, charge.participants, charge.shuffled)
@@ -76,7 +76,7 @@ def _privacy(scenario: Scenario, run: RunDir) -> dict[str, Any]:
     return {
         "epsilon": worst.epsilon,
         "delta": worst.delta,
-        "epsilon_local": event.epsilon if local else None,
+        "epsilon_local": max(event.epsilon for event in events) if local else None,
         "bound": worst.bound,
         "assumption": worst.assumption,
         "per_client": {"max": worst.epsilon, "median": worst.median},

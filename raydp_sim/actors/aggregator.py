@@ -30,25 +30,30 @@ class AggregatorActor:
         fresh = {"state": self.scenario.task.init(self.mechanism), "public": {}}
         start = fresh if saved is None else saved
         self.task_state, self.public = start["state"], start["public"]
-        self.counts: Counts = self.mechanism.zero()
+        self.ask()
 
     def ask(self) -> Ask:
-        """Return what the clients are told next."""
-        return self.scenario.task.ask(self.task_state)
+        """Return what the clients are told next, and expect their answers to it."""
+        task = self.scenario.task
+        ask = task.ask(self.task_state)
+        self.answered_with = task.mechanism_for(self.mechanism, ask)
+        self.counts: Counts = self.answered_with.zero()
+        return ask
 
     def fold(self, *parts: Shuffled) -> None:
         """Fold one chunk, given as the shufflers' shares of it."""
         for part in parts:
             if not isinstance(part, Shuffled):
                 raise RunError(f"the aggregator was handed {type(part).__name__}, not Shuffled")
-        self.counts = self.scenario.task.fold(self.mechanism, self.counts, interleave(parts))
+        self.counts = self.scenario.task.fold(self.answered_with, self.counts, interleave(parts))
 
     def step(self, release: int) -> Arrays:
         """Make the release from what was folded; return what it makes public."""
         stream = self.scenario.stream(self.repetition).at("aggregator", release)
         task, counts = self.scenario.task, self.counts
-        self.counts = self.mechanism.zero()
-        self.task_state, self.public = task.step(self.mechanism, self.task_state, counts, stream)
+        mechanism = self.answered_with
+        self.counts = mechanism.zero()
+        self.task_state, self.public = task.step(mechanism, self.task_state, counts, stream)
         return self.public
 
     def checkpoint(self) -> dict[str, Arrays]:
@@ -77,7 +82,7 @@ class ServerActor(AggregatorActor):
         """See `Inbox.collect`."""
         return self.inbox.collect(batch)
 
-    def close(self, release: int) -> tuple[dict[str, int], Ids | range]:
+    def close(self, release: int, ask: Ask) -> tuple[dict[str, int], Ids | range]:
         """Close a batch; see `ShufflerActor.close`. It is folded in one piece."""
         self.closed[release] = batch = self.inbox.close(release)
         return batch_counts(batch), batch.senders.participants()
@@ -86,7 +91,7 @@ class ServerActor(AggregatorActor):
         """Fold a closed batch; called only once the release is paid for."""
         batch = self.closed.pop(release)
         reports = Reports(release, 0, 0, batch.senders, batch.bucket, batch.payload)
-        self.counts = self.scenario.task.fold(self.mechanism, self.counts, reports)
+        self.counts = self.scenario.task.fold(self.answered_with, self.counts, reports)
 
     def discard(self, release: int) -> None:
         """Drop a batch that is too small to be used."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.batches import Everyone, Listed, Reports, Senders
-from raydp_sim.mechanisms.base import Counts
+from raydp_sim.mechanisms.base import Counts, Mechanism
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
 from raydp_sim.shuffle import draw_buckets
@@ -69,21 +69,21 @@ class ClientActor:
         """Answer an ask: a receipt for the analyst, then one batch per shuffler."""
         rows = self._reporting(release, time, cohort)
         ids = self.ids[rows]
-        payload, clipped = self._messages(release, ask, rows, ids)
-        messages = self.mechanism.messages_per_report
+        mechanism = self.scenario.task.mechanism_for(self.mechanism, ask)
+        payload, clipped = self._messages(release, ask, mechanism, rows, ids)
+        messages = mechanism.messages_per_report
         if self.scenario.trust == "shuffle":
             bucket = draw_buckets(self.stream.at("bucket", release), ids, messages).reshape(-1)
         else:
             bucket = np.zeros(len(ids) * messages, np.uint8)
         flat = payload.reshape(len(bucket), *payload.shape[2:])
-        whole = (release, self.source, self.epoch, self._senders(rows, ids), bucket, flat)
+        whole = (release, self.source, self.epoch, self._senders(rows, ids, messages), bucket, flat)
         batches = [Reports(*whole)]
         if shufflers > 1:
             batches = [_part(batches[0], bucket % shufflers == j) for j in range(shufflers)]
         return (Receipt(len(ids), clipped, self._truth(rows)), *batches)
 
-    def _senders(self, rows: Any, ids: Ids) -> Senders:
-        messages = self.mechanism.messages_per_report
+    def _senders(self, rows: Any, ids: Ids, messages: int) -> Senders:
         if isinstance(rows, slice):
             return Everyone(range(int(self.ids[0]), int(self.ids[-1]) + 1), messages)
         sequence = np.arange(messages, dtype=np.uint16)
@@ -108,13 +108,15 @@ class ClientActor:
         joined = there & own
         return slice(None) if joined.all() else np.flatnonzero(joined)
 
-    def _messages(self, release: int, ask: Ask, rows: Any, ids: Ids) -> tuple[NDArray[Any], int]:
+    def _messages(
+        self, release: int, ask: Ask, mechanism: Mechanism, rows: Any, ids: Ids
+    ) -> tuple[NDArray[Any], int]:
         """Randomize block by block, so that a large population needs no second copy of its data.
 
         A block's reports, not its data, should fit the cache: a mechanism that samples a few of
         many coordinates draws little per client and is slow on few clients.
         """
-        width, report_bytes = self.data.shape[1], -(-self.mechanism.bits // 8)
+        width, report_bytes = self.data.shape[1], -(-mechanism.bits // 8)
         size = max(256, min(_COPY_BYTES // (8 * width), _BLOCK_BYTES // max(8, report_bytes)))
         stream = self.stream.at("randomize", release).clients(ids)
         # The task's own draws must never be the randomizer's.
@@ -130,7 +132,7 @@ class ClientActor:
             )
             for name, column in self.state.items():
                 column[mine] = after[name]
-            sent = self.mechanism.messages(values, own)
+            sent = mechanism.messages(values, own)
             parts.append(sent.payload)
             clipped += sent.clipped
         return (parts[0] if len(parts) == 1 else np.concatenate(parts)), clipped

@@ -202,7 +202,8 @@ class Conductor:
     def _close(self, close: engine.Close) -> None:
         dispatch = self.open[close.release]
         for number, collector in enumerate(self.crew.collectors):
-            counts, participants = self.backend.call(collector, "close", close.release, returns=2)
+            arguments = (close.release, dispatch.ask)
+            counts, participants = self.backend.call(collector, "close", *arguments, returns=2)
             dispatch.participants.append(participants)
             self.waiting[counts] = partial(self._closed, dispatch, number)
 
@@ -213,7 +214,7 @@ class Conductor:
 
     def _charge(self, charge: engine.Charge) -> None:
         dispatch = self.open[charge.release]
-        arguments = (charge.release, charge.time, *dispatch.participants)
+        arguments = (charge.release, charge.time, dispatch.ask, *dispatch.participants)
         then = partial(self._charged, dispatch)
         dispatch.charged = self._call(then, self.crew.ledger, "charge", *arguments)
 
@@ -227,7 +228,9 @@ class Conductor:
             self._call(self._get, crew.aggregator, "fold_reports", release.release)
             self._step(dispatch)
             return
-        mechanism = crew.scenario.bound_mechanism
+        task = crew.scenario.task
+        ask = self._get(dispatch.ask) if task.adaptive else dispatch.ask
+        mechanism = task.mechanism_for(crew.scenario.bound_mechanism, ask)
         logical = mechanism.messages_per_report if mechanism.routing == "per-index" else 1
         dispatch.chunks.extend(pairwise(cuts(logical * BUCKETS, dispatch.total("bytes"))))
         self._pump(dispatch)
@@ -249,7 +252,7 @@ class Conductor:
 
     def _step(self, dispatch: _Dispatch) -> None:
         (public,) = self.backend.call(self.crew.aggregator, "step", dispatch.release)
-        arguments = (self._tally(dispatch), public, dispatch.charged)
+        arguments = (self._tally(dispatch), dispatch.ask, public, dispatch.charged)
         self._call(partial(self._recorded, dispatch), self.crew.metrics, "record", *arguments)
 
     def _recorded(self, dispatch: _Dispatch, ref: Ref) -> None:

@@ -11,6 +11,7 @@ from raydp_sim.privacy import store
 from raydp_sim.privacy.ledger import Guarantee, Ledger
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
+from raydp_sim.tasks.base import Ask
 
 
 class LedgerActor:
@@ -19,7 +20,6 @@ class LedgerActor:
     def __init__(self, document: dict[str, Any], folder: str) -> None:
         self.scenario = Scenario.model_validate(document)
         self.mechanism = self.scenario.bound_mechanism
-        self.event = self.mechanism.event()
         self.folder = Path(folder)
         self.begin(0, 0)
 
@@ -40,7 +40,7 @@ class LedgerActor:
                 self.paid[charge.release] = charge
 
     def charge(
-        self, release: int, time: float, *participants: Ids | range
+        self, release: int, time: float, ask: Ask, *participants: Ids | range
     ) -> tuple[Guarantee, int]:
         """Charge a release to everyone who took part; durable when this returns.
 
@@ -50,8 +50,9 @@ class LedgerActor:
         ids = store.canonical(
             participants[0] if len(participants) == 1 else self._union(participants)
         )
-        shuffled = release_event(self.scenario, self.mechanism, len(ids))
-        charge = store.Charge(self.repetition, release, time, self.event, ids, shuffled)
+        mechanism = self.scenario.task.mechanism_for(self.mechanism, ask)
+        shuffled = release_event(self.scenario, mechanism, len(ids))
+        charge = store.Charge(self.repetition, release, time, mechanism.event(), ids, shuffled)
         before = self.paid.pop(release, None)
         if before is None:
             store.append(self.folder, charge, self.scenario.population.clients)

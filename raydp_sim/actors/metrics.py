@@ -9,7 +9,7 @@ from raydp_sim.mechanisms.base import Counts
 from raydp_sim.metrics import streams
 from raydp_sim.privacy.ledger import Guarantee
 from raydp_sim.scenario import Scenario
-from raydp_sim.tasks.base import Arrays
+from raydp_sim.tasks.base import Arrays, Ask
 
 _FLUSH_SECONDS = 1.0
 _FLUSH_ROWS = 4096
@@ -45,11 +45,12 @@ class MetricsActor:
         self.population = population
 
     def record(
-        self, tally: Tally, public: Arrays, charged: tuple[Guarantee, int]
+        self, tally: Tally, ask: Ask, public: Arrays, charged: tuple[Guarantee, int]
     ) -> dict[str, Any]:
         """Write the row of a release; return it for whoever watches."""
         guarantee, participants = charged
-        mechanism = self.mechanism
+        task = self.scenario.task
+        mechanism = task.mechanism_for(self.mechanism, ask)
         local = mechanism.event().epsilon if mechanism.where == "client" else None
         row = {
             "repetition": tally.repetition,
@@ -67,7 +68,7 @@ class MetricsActor:
             "delta": guarantee.delta,
             "epsilon_median": guarantee.median,
             "bound": guarantee.bound,
-            **self.scenario.task.score(mechanism, public, tally.truth, self.population),
+            **task.score(self.mechanism, public, tally.truth, self.population),
         }
         self._keep("releases", row)
         self._time(tally.repetition, tally.release, tally.reports, tally.duplicates)

@@ -9,6 +9,7 @@ from raydp_sim.batches import Reports, Shuffled
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
 from raydp_sim.shuffle import Permuted, permute
+from raydp_sim.tasks.base import Ask
 
 
 def choose_cohort(
@@ -57,7 +58,7 @@ class ShufflerActor:
         """See `Inbox.collect`."""
         return self.inbox.collect(batch)
 
-    def close(self, release: int) -> tuple[dict[str, int], Ids | range]:
+    def close(self, release: int, ask: Ask) -> tuple[dict[str, int], Ids | range]:
         """Close and permute a batch.
 
         Returns:
@@ -65,7 +66,7 @@ class ShufflerActor:
             dropped and of bytes to come; and, for the ledger alone, who took part.
         """
         batch = self.inbox.close(release)
-        mechanism = self.mechanism
+        mechanism = self.scenario.task.mechanism_for(self.mechanism, ask)
         stream = self.scenario.stream(self.repetition).at("permute", release)
         permuted = permute(release, batch, mechanism.messages_per_report, mechanism.routing, stream)
         self.closed[release] = permuted

@@ -25,17 +25,25 @@ class Domain:
         radius: of the ball; 1 for the other two.
         dimension: of the vectors whose mean is estimated; of categories, how many there are.
         power: p of "lp".
+        questions: of categories, how many a client answers, each with dimension / questions of its
+            own.
     """
 
     norm: Literal["binary", "l1", "l2", "linf", "lp", "category"]
     radius: float
     dimension: int
     power: float = 2.0
+    questions: int = 1
+
+    @property
+    def choices(self) -> int:
+        """Categories of one question."""
+        return self.dimension // self.questions
 
     @property
     def width(self) -> int:
         """Columns of a client's row: a category is one number, whatever their count."""
-        return 1 if self.norm == "category" else self.dimension
+        return self.questions if self.norm == "category" else self.dimension
 
     def admit(self, given: Any, ids: Any = None, on_out_of_range: str = "refuse") -> Floats:
         """Return the values as floats inside the domain, clipped if the caller allows it.
@@ -59,10 +67,11 @@ class Domain:
         if self.norm == "category":
             if outside.any():
                 row = int(np.flatnonzero(outside)[0])
+                column = int(np.argmin(self._valid(values[row])))
                 raise InputError(
-                    f"client {ids[row]} holds {values[row, 0]:.6g} at index 0; a category is a "
-                    f"whole number from 0 to {self.dimension - 1}: renumber the data or raise "
-                    "mechanism.categories"
+                    f"client {ids[row]} holds {values[row, column]:.6g} at index {column}; a "
+                    f"category is a whole number from 0 to {self.choices - 1}: renumber the data "
+                    "or raise mechanism.categories"
                 )
             return values
         if on_out_of_range == "refuse" and outside.any():
@@ -81,15 +90,21 @@ class Domain:
         if self.norm == "binary":
             return "binary vectors {0, 1}^d"
         if self.norm == "category":
-            return f"categories 0 to {self.dimension - 1}"
+            return f"categories 0 to {self.choices - 1}"
         norm = f"l{self.power:g}" if self.norm == "lp" else self.norm
         return f"{norm} ball of radius {self.radius:g}"
 
     def embed(self, values: Floats) -> Floats:
         """Return the vectors whose mean is estimated: of categories, their indicators."""
         if self.norm == "category":
-            return np.asarray(values == np.arange(self.dimension), dtype=np.float64)
+            chosen = values[:, :, None] == np.arange(self.choices)
+            return np.asarray(chosen.reshape(len(values), self.dimension), dtype=np.float64)
         return values
+
+    def _valid(self, symbols: Floats) -> NDArray[np.bool_]:
+        """Say which numbers are categories."""
+        whole = symbols == np.floor(symbols)
+        return np.asarray(whole & (symbols >= 0.0) & (symbols < self.choices))
 
     def _numbers(self, values: Any) -> Floats:
         given = np.asarray(values)
@@ -117,9 +132,8 @@ class Domain:
             nearest = np.minimum(np.abs(values), np.abs(values - 1.0))
             return np.asarray(self.radius * (1.0 + nearest.max(axis=1)))
         if self.norm == "category":
-            symbol = values[:, 0]
-            valid = (symbol >= 0.0) & (symbol < self.dimension) & (symbol == np.floor(symbol))
-            return np.where(valid, self.radius, np.where(np.isfinite(symbol), np.inf, symbol))
+            valid = self._valid(values).all(axis=1)
+            return np.where(valid, self.radius, np.inf)
         if self.norm == "linf":
             return np.asarray(np.maximum(values.max(axis=1), -values.min(axis=1)))
         if self.norm == "l1":

@@ -37,7 +37,11 @@ def plot_run(folder: Path, expected: Callable[[int], float] | None = None) -> Pa
     from matplotlib.ticker import MaxNLocator
 
     table = streams.read(folder / "metrics", "releases")
-    scores = [name for name in table.column_names if name not in streams.RELEASES]
+    scores = [
+        name
+        for name in table.column_names
+        if name not in streams.RELEASES and "probability" not in name
+    ]
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
     for name, colour in zip(scores, _COLOURS * len(scores), strict=False):
         _line(left, table, name, _LABELS.get(name, name.replace("_", " ")), colour)

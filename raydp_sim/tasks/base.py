@@ -27,7 +27,8 @@ class Task(Piece):
     """What clients compute, and what the server makes of the randomized answers.
 
     State, broadcast and what clients remember are dictionaries of arrays, so that checkpoints need
-    to know nothing about them. Nothing here sees Ray, a clock or a file.
+    to know nothing about them. Nothing here sees Ray, a clock or a file. `fold` and `step` are
+    given the mechanism of their release, all other methods the scenario's.
 
     Fields:
         rounds: how many releases are asked for.
@@ -42,8 +43,29 @@ class Task(Piece):
         raise NotImplementedError
 
     def ask(self, state: Arrays) -> Ask:
-        """Return what the clients are told; called only for adaptive tasks."""
+        """Return what the clients are told; of a task that is not adaptive, always the same."""
         return Ask()
+
+    def mechanism_for(self, mechanism: Mechanism, ask: Ask) -> Mechanism:
+        """Return what the answers to an ask are randomized with.
+
+        Everyone who handles them finds it from the ask, which is public: clients, shufflers, the
+        aggregator and the ledger. Protocols of several stages make it from the scenario's.
+        """
+        return mechanism
+
+    def stages(self, mechanism: Mechanism) -> tuple[tuple[Mechanism, int], ...]:
+        """Return the mechanisms of a whole run, in order, and how many releases each makes.
+
+        Their guarantees and the length of their reports must not depend on earlier releases, for
+        plans are made with them.
+        """
+        return ((mechanism, self.rounds),)
+
+    @property
+    def spends(self) -> int:
+        """How often a client in every release spends the guarantee of the scenario's mechanism."""
+        return self.rounds
 
     def client_init(self, clients: int) -> Arrays:
         """Return what clients remember before their first ask: columns, one row per client.

@@ -56,7 +56,8 @@ class Mean(Task):
         """Return the exact sum of the clients' vectors and their number."""
         scale, dimension = _scale(mechanism), mechanism.domain.dimension
         if mechanism.domain.norm == "category":
-            seen = np.bincount(data[:, 0].astype(np.int64), minlength=dimension)
+            first = np.arange(0, dimension, mechanism.domain.choices)
+            seen = np.bincount((data.astype(np.int64) + first).ravel(), minlength=dimension)
             return np.append(seen * int(scale), len(data))
         total = np.zeros(dimension + 1, np.int64)
         rows = max(1, _BLOCK_VALUES // dimension)
@@ -70,11 +71,11 @@ class Mean(Task):
         self, mechanism: Mechanism, public: Arrays, cohort: Counts, population: Counts
     ) -> dict[str, float]:
         """Return the squared errors of the release and of the running mean."""
-        whole = _mean(mechanism, population)
+        whole = exact_mean(mechanism, population)
         return {
-            "squared_error_cohort": _distance(public["estimate"], _mean(mechanism, cohort)),
-            "squared_error_population": _distance(public["estimate"], whole),
-            "running_squared_error": _distance(public["running"], whole),
+            "squared_error_cohort": distance(public["estimate"], exact_mean(mechanism, cohort)),
+            "squared_error_population": distance(public["estimate"], whole),
+            "running_squared_error": distance(public["running"], whole),
         }
 
 
@@ -83,10 +84,12 @@ def _scale(mechanism: Mechanism) -> float:
     return float(2.0 ** (_FRACTION_BITS - math.ceil(math.log2(radius))))
 
 
-def _mean(mechanism: Mechanism, truth: Counts) -> Floats:
+def exact_mean(mechanism: Mechanism, truth: Counts) -> Floats:
+    """Return the mean that a truth of `Mean` stands for."""
     mean: Any = truth[:-1] / (_scale(mechanism) * max(1, int(truth[-1])))
     return np.asarray(mean, dtype=np.float64)
 
 
-def _distance(a: Floats, b: Floats) -> float:
+def distance(a: Floats, b: Floats) -> float:
+    """Return the squared l2 distance."""
     return float(((a - b) ** 2).sum())

@@ -21,6 +21,9 @@ IDS = np.arange(400, dtype=np.uint32)
         {"kind": "gaussian", "dimension": 130, "clip": 2.0, "norm": "l2", "mean": 0.5},
         {"kind": "gaussian", "dimension": 2, "mean": [0.5, -0.5], "sd": 0.1},
         {"kind": "bernoulli", "probability": 0.2, "dimension": 3},
+        {"kind": "samples", "samples": 7, "dimension": 3, "mean": [0.0, 1.0, 2.0]},
+        {"kind": "samples", "samples": 700, "clip": 2.0},
+        {"kind": "samples", "samples": 9, "dimension": 3, "mean": [0.0, 1.0, 2.0], "clip": 1.0},
     ],
 )
 def test_a_clients_data_do_not_depend_on_who_shares_the_call(section):

@@ -35,7 +35,10 @@ def inputs(domain: Domain, seed: int = 3) -> np.ndarray:
         rows = [np.zeros(d), np.ones(d), np.arange(d) % 2, *random.integers(0, 2, (4, d))]
         return np.array(rows, dtype=float)
     if domain.norm == "category":
-        return np.arange(d, dtype=float)[:, None]
+        # Every category of every question; no two rows of consecutive numbers agree anywhere.
+        return (
+            np.arange(float(domain.choices))[:, None] + np.arange(domain.width)
+        ) % domain.choices
     if domain.norm == "linf":
         dyadic = [np.full(d, r * (2.0 * 2.0**-k - 1.0)) for k in range(1, 5)]
         corner = r * (1.0 - 2.0 * (np.arange(d) % 2))

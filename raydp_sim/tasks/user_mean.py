@@ -1,0 +1,255 @@
+"""User-level mean estimation: find where the clients' own means lie, then average them there."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from raydp_sim.errors import InputError, bad_field
+from raydp_sim.mechanisms.base import Counts, Mechanism, Positive
+from raydp_sim.mechanisms.projected_mean import ProjectedMean
+from raydp_sim.mechanisms.rotation import Hadamard, padded_dimension
+from raydp_sim.mechanisms.user_range import RangeSplit, UserRange
+from raydp_sim.random import ClientStream, Stream
+from raydp_sim.tasks.base import Arrays, Ask, Floats, Task
+from raydp_sim.tasks.mean import Mean, distance, exact_mean
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The bins of the range search, the same for every coordinate.
+
+    Attributes:
+        coordinates: D, the padded dimension of the rotation (1 for numbers, which need none).
+        half: the search interval of a coordinate is [-half, half].
+        tau: half the width of a bin; with probability 1 - gamma no client's mean is further than
+            that from the true one, in any coordinate.
+    """
+
+    coordinates: int
+    half: float
+    tau: float
+
+    @property
+    def bins(self) -> int:
+        """Bins that cover the interval."""
+        return max(1, math.ceil(self.half / self.tau))
+
+    def bin_of(self, x: Floats) -> Floats:
+        """Return the number of the bin that each value is in."""
+        return np.clip(np.floor((x + self.half) / (2.0 * self.tau)), 0.0, self.bins - 1.0)
+
+    def centre_of(self, bins: Counts) -> Floats:
+        """Return the centres of some bins."""
+        return np.asarray(-self.half + self.tau * (2.0 * bins + 1.0))
+
+
+class UserMean(Task):
+    """Each client holds the mean of its samples, and the whole of them is what is protected.
+
+    Girgis 2023 (dissertation), Theorem 3.7.1, with two releases of half the guarantee each. In the
+    first every client reports the bin of its mean ("user-range"), and the densest bin is made
+    public. In the second it clips its mean to within 3 tau of that bin's centre and reports it
+    ("projected-mean"): the noise is that of tau, which falls as 1/sqrt(samples), and not that of
+    the radius. Vectors are rotated first, and the search is made for every rotated coordinate.
+
+    The samples are taken to be independent and sub-Gaussian with proxy `sigma`^2 (in every
+    direction). Then tau = sigma sqrt(2 log(2 n D / gamma) / samples), n clients and D rotated
+    coordinates; the seed's tau lacks the 2, and its event fails far more often than gamma. Privacy
+    rests on none of this.
+
+    Fields:
+        rounds: 2, the search and the mean.
+        samples: m, how many samples each client's mean is made of.
+        sigma: sub-Gaussian scale of a sample.
+        gamma: probability that some client's mean is further than tau from the true one.
+        range_split: of vectors, whether the coordinates of the search share the "clients" (each
+            reports one) or the "budget"; see "user-range".
+        rotation_seed: of the rotation, which is public.
+
+    Example:
+        >>> from raydp_sim.mechanisms import make
+        >>> task = UserMean(samples=100, sigma=1.0)
+        >>> known = {"clients": 4000, "dimension": 1, "radius": 10.0, "levels": 3}
+        >>> mechanism = make("projected-mean", epsilon_local=2.0, **known)
+        >>> grid = task.grid(mechanism)
+        >>> round(grid.tau, 5), grid.bins
+        (0.52139, 20)
+    """
+
+    kind: ClassVar[str] = "user-mean"
+    adaptive = True
+    rounds: Annotated[int, Field(ge=2, le=2)] = 2
+    samples: Annotated[int, Field(ge=1)]
+    sigma: Positive
+    gamma: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    range_split: RangeSplit = "clients"
+    rotation_seed: int = 0
+
+    # The protocol's parameters, all public.
+
+    def grid(self, mechanism: Mechanism) -> Grid:
+        """Return the bins of the search, from the scenario's mechanism."""
+        base = _projected(mechanism)
+        d = base.need_dimension()
+        if base.clients is None:
+            raise InputError("task 'user-mean' needs the number of clients; give clients=n")
+        full = padded_dimension("hadamard", d)
+        tau = self.sigma * math.sqrt(2.0 * math.log(2.0 * base.clients * full / self.gamma))
+        # A rotated coordinate is at most the l2 norm.
+        return Grid(full, base.radius * math.sqrt(d), tau / math.sqrt(self.samples))
+
+    def search(self, mechanism: Mechanism) -> UserRange:
+        """Return the mechanism of the first release."""
+        grid = self.grid(mechanism)
+        return UserRange(
+            epsilon_local=0.5 * mechanism.need_epsilon(),
+            clients=mechanism.clients,
+            dimension=grid.coordinates,
+            bins=grid.bins,
+            split=self.range_split,
+        )
+
+    def around(self, mechanism: Mechanism, centre: Floats) -> ProjectedMean:
+        """Return the mechanism of the second release, given what the first one found."""
+        grid = self.grid(mechanism)
+        found = {
+            "epsilon_local": 0.5 * mechanism.need_epsilon(),
+            "dimension": grid.coordinates,
+            "radius": grid.half,
+            "centre": centre.tolist(),
+            "reach": 3.0 * grid.tau,
+        }
+        return ProjectedMean.model_validate({**mechanism.model_dump(), **found})
+
+    def mechanism_for(self, mechanism: Mechanism, ask: Ask) -> Mechanism:
+        """Return the search, or the mean around the centre that the ask tells of."""
+        if int(ask.broadcast["stage"]) == 0:
+            return self.search(mechanism)
+        return self.around(mechanism, ask.broadcast["centre"])
+
+    def stages(self, mechanism: Mechanism) -> tuple[tuple[Mechanism, int], ...]:
+        """Return the search and the mean; no guarantee depends on the centre."""
+        anywhere = np.zeros(self.grid(mechanism).coordinates)
+        return (self.search(mechanism), 1), (self.around(mechanism, anywhere), 1)
+
+    @property
+    def spends(self) -> int:
+        """Once: each release spends half of the guarantee."""
+        return 1
+
+    # What may be expected of it.
+
+    def failure_probability(self, mechanism: Mechanism, reports: int) -> float:
+        """Bound the probability that anything is clipped in the second release.
+
+        beta = gamma + D (2 half / tau) exp(-n / (200 K^2)) with K = coth(v/2), v the loss of a
+        message of the search and n the reports that a coordinate is served by: all with "budget",
+        their D-th part with "clients". If all means are within tau of the true one, they are in two
+        bins, so one bin has half of them, and every other bin with one of them will do. The search
+        fails only if some frequency is off by 1/4, which by Bernstein's inequality (a message of n
+        has magnitude at most K D and variance at most K^2 D) is less likely than that.
+        """
+        grid, search = self.grid(mechanism), self.search(mechanism)
+        served = reports if self.range_split == "budget" else reports / grid.coordinates
+        gap = float(search.wire.gaps[0])
+        wrong = 2.0 * grid.half / grid.tau * math.exp(-served * gap**2 / 200.0)
+        return min(1.0, self.gamma + grid.coordinates * wrong)
+
+    def error_bound(self, mechanism: Mechanism, reports: int) -> float:
+        """Bound the mean squared error of the second release if it clips nothing.
+
+        f(3 tau, epsilon / 2) / n, f the worst case of R^linf (Theorem 3.7.1): about tau^2 / n.
+        """
+        _, (mean, _) = self.stages(mechanism)
+        return mean.worst_mse() / max(1, reports)
+
+    # The protocol.
+
+    def init(self, mechanism: Mechanism) -> Arrays:
+        """Start before the search."""
+        grid = self.grid(mechanism)
+        return {
+            "stage": np.zeros((), np.int64),
+            "centre": np.zeros(grid.coordinates),
+            "half": np.asarray(grid.half),
+            "tau": np.asarray(grid.tau),
+            "dimension": np.asarray(mechanism.need_dimension()),
+        }
+
+    def ask(self, state: Arrays) -> Ask:
+        """Tell the clients which stage it is, the bins, and the centre that was found."""
+        return Ask({name: state[name] for name in ("stage", "centre", "half", "tau")})
+
+    def client(
+        self, ask: Ask, data: Floats, client_state: Arrays, stream: ClientStream
+    ) -> tuple[Floats, Arrays]:
+        """Rotate the client's mean; for the search, find its bins."""
+        rotated = data if data.shape[1] == 1 else self._rotation(data.shape[1]).rotate(data)
+        if int(ask.broadcast["stage"]) == 0:
+            return _grid_of(ask.broadcast).bin_of(rotated), client_state
+        return rotated, client_state
+
+    def step(
+        self, mechanism: Mechanism, state: Arrays, counts: Counts, stream: Stream
+    ) -> tuple[Arrays, Arrays]:
+        """Find the densest bins, or estimate the mean; rotate back what is made public."""
+        decoded = mechanism.decode(counts, stream)
+        after = {**state, "stage": np.asarray(state["stage"] + 1)}
+        if int(state["stage"]) == 0:
+            grid = _grid_of(state)
+            densest = decoded.reshape(grid.coordinates, grid.bins).argmax(axis=1)
+            after["centre"] = decoded = grid.centre_of(densest)
+        d = int(state["dimension"])
+        estimate = decoded if d == 1 else self._rotation(d).back(decoded[None])[0, :d]
+        return after, {"estimate": estimate, "stage": state["stage"]}
+
+    # For the analyst.
+
+    def truth(self, mechanism: Mechanism, data: Floats) -> Counts:
+        """Return the exact sum of the clients' means and their number."""
+        return Mean().truth(mechanism, data)
+
+    def score(
+        self, mechanism: Mechanism, public: Arrays, cohort: Counts, population: Counts
+    ) -> dict[str, float]:
+        """Return the squared errors, and what the theorem promises with which probability."""
+        grid, reports = self.grid(mechanism), int(cohort[-1])
+        if int(public["stage"]) == 0:
+            # Every client's mean, and so their mean, is within 3 tau of the centre found.
+            bound = grid.coordinates * (3.0 * grid.tau) ** 2
+        else:
+            bound = self.error_bound(mechanism, reports)
+        estimate = public["estimate"]
+        return {
+            "squared_error_cohort": distance(estimate, exact_mean(mechanism, cohort)),
+            "squared_error_population": distance(estimate, exact_mean(mechanism, population)),
+            "error_bound": bound,
+            "failure_probability": self.failure_probability(mechanism, reports),
+        }
+
+    def _rotation(self, dimension: int) -> Hadamard:
+        return _hadamard(padded_dimension("hadamard", dimension), self.rotation_seed)
+
+
+@lru_cache(maxsize=4)
+def _hadamard(full: int, seed: int) -> Hadamard:
+    return Hadamard(full, seed)
+
+
+def _grid_of(public: Arrays) -> Grid:
+    return Grid(len(public["centre"]), float(public["half"]), float(public["tau"]))
+
+
+def _projected(mechanism: Mechanism) -> ProjectedMean:
+    if not isinstance(mechanism, ProjectedMean):
+        remedy = f"task 'user-mean' is answered by mechanism '{ProjectedMean.kind}'"
+        raise bad_field("mechanism.kind", mechanism.kind, remedy)
+    if mechanism.reach is not None or mechanism.centre != 0.0:
+        field = "reach" if mechanism.reach is not None else "centre"
+        remedy = "task 'user-mean' finds the range by itself; leave it out"
+        raise bad_field(f"mechanism.{field}", getattr(mechanism, field), remedy)
+    return mechanism
