@@ -151,7 +151,7 @@ class Run:
                 # Only now is it certain that every client's data can be used.
                 self._open(lock)
             self.watcher.phase("playing")
-            conductor = Conductor(crew, finished)
+            conductor = Conductor(crew, finished, (saved or {}).get("clock"))
             conductor.on_finished = self._checkpointer(conductor, repetition)
             yield from conductor.play(rounds)
 
@@ -168,7 +168,7 @@ class Run:
             nonlocal last
             if time.monotonic() - last < pause and finished < rounds:
                 return
-            self.directory.save(Checkpoint(repetition, finished, conductor.checkpoint()))
+            self.directory.save(Checkpoint(repetition, finished, conductor.checkpoint(finished)))
             last = time.monotonic()
 
         return checkpoint

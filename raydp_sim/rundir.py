@@ -34,8 +34,8 @@ class Checkpoint:
     Attributes:
         repetition: the one under way.
         finished: its releases that are done.
-        saved: the task's state, its last release and what clients remember, by name; None before
-            the first release.
+        saved: the task's state, its last release, what clients remember, the clock and the
+            schedule, by name; None before the first release.
     """
 
     repetition: int = 0
@@ -191,6 +191,7 @@ class RunDir:
             return Checkpoint()
         repetition, finished = (int(part) for part in found[-1].stem.split("-"))
         saved: dict[str, Arrays] = {"state": {}, "public": {}, "clients": {}}
+        saved |= {"metrics": {}, "clock": {}, "schedule": {}}
         with np.load(found[-1]) as arrays:
             for path in arrays.files:
                 group, name = path.split("/", 1)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from raydp_sim.actors.inbox import Inbox, batch_counts
-from raydp_sim.actors.shuffler import choose_cohort
+from raydp_sim.actors.scheduling import Scheduling
 from raydp_sim.batches import Reports, Shuffled
 from raydp_sim.errors import RunError
 from raydp_sim.mechanisms.base import Counts
@@ -47,13 +47,18 @@ class AggregatorActor:
                 raise RunError(f"the aggregator was handed {type(part).__name__}, not Shuffled")
         self.counts = self.scenario.task.fold(self.answered_with, self.counts, interleave(parts))
 
-    def step(self, release: int) -> Arrays:
-        """Make the release from what was folded; return what it makes public."""
+    def step(self, release: int, weight: float) -> Arrays:
+        """Make the release from what was folded; return what it makes public.
+
+        Args:
+            release: its number.
+            weight: mean weight of the reports in it.
+        """
         stream = self.scenario.stream(self.repetition).at("aggregator", release)
         task, counts = self.scenario.task, self.counts
         mechanism = self.answered_with
         self.counts = mechanism.zero()
-        self.task_state, self.public = task.step(mechanism, self.task_state, counts, stream)
+        self.task_state, self.public = task.step(mechanism, self.task_state, counts, stream, weight)
         return self.public
 
     def checkpoint(self) -> dict[str, Arrays]:
@@ -61,7 +66,7 @@ class AggregatorActor:
         return {"state": self.task_state, "public": self.public}
 
 
-class ServerActor(AggregatorActor):
+class ServerActor(Scheduling, AggregatorActor):
     """The aggregator without a shuffler: it collects the reports and knows who sent them."""
 
     def begin(self, repetition: int, saved: dict[str, Arrays] | None) -> None:
@@ -69,10 +74,6 @@ class ServerActor(AggregatorActor):
         super().begin(repetition, saved)
         self.inbox = Inbox()
         self.closed: dict[int, Gathered] = {}
-
-    def choose(self, release: int, time: float, share: int) -> tuple[Ids, list[int]]:
-        """Choose the cohort of a release; see `ShufflerActor.choose`."""
-        return choose_cohort(self.scenario, self.repetition, release, time, share)
 
     def admit(self, source: int, epoch: int) -> None:
         """See `Inbox.admit`."""

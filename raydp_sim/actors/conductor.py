@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -16,6 +16,7 @@ from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.metrics import Tally
 from raydp_sim.batches import BUCKETS
 from raydp_sim.errors import RunError
+from raydp_sim.schedule.batch import Timing
 from raydp_sim.shuffle import cuts
 from raydp_sim.tasks.base import Arrays, Ask
 
@@ -32,6 +33,8 @@ class _Dispatch:
     time: float
     ask: Any = field(default_factory=Ask)
     cohort: Any = None
+    timing: Timing | None = None
+    asks: dict[int, Any] = field(default_factory=dict)
     receipts: dict[int, Receipt] = field(default_factory=dict)
     acknowledged: dict[int, int] = field(default_factory=dict)
     counts: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -48,15 +51,18 @@ class _Dispatch:
 class Conductor:
     """Plays one repetition on a crew. Everything it holds is in the driver's process."""
 
-    def __init__(self, crew: Crew, finished: int = 0) -> None:
+    def __init__(self, crew: Crew, finished: int = 0, saved: Arrays | None = None) -> None:
         self.crew, self.backend = crew, crew.backend
         scenario = crew.scenario
-        shuffled = scenario.trust == "shuffle"
-        self.policy = engine.Policy(
-            min_batch=scenario.shuffle.min_batch if shuffled else 1,
-            depth=1 if scenario.task.adaptive or crew.remembers else _DEPTH,
-        )
-        self.state = engine.resumed(self.policy, finished)
+        budget = scenario.privacy.budget is not None
+        one_by_one = scenario.task.adaptive or crew.remembers or budget
+        self.policy = engine.Policy(scenario.least_batch, depth=1 if one_by_one else _DEPTH)
+        saved = saved or {}
+        self.due = {finished - 1: float(saved.get("due", 0.0))}  # after each release, the next
+        self.state = engine.resumed(finished, self.due[finished - 1])
+        self.asks: dict[int, Ref] = dict(_unpacked(saved))  # what older versions were told
+        self.able: Ref = None  # who may still be asked, where there are budgets
+        self.ended: float | None = None  # since when nobody came, if the run ended for that
         self.open: dict[int, _Dispatch] = {}
         self.since_checkpoint: list[_Dispatch] = []  # what a respawned client has to hear again
         self.waiting: dict[Ref, Callable[[Ref], None]] = {}
@@ -77,6 +83,8 @@ class Conductor:
         Raises:
             RunError: when an actor that holds the run's only copy of something has died.
         """
+        if self.crew.scenario.privacy.budget is not None:
+            (self.able,) = self.backend.call(self.crew.ledger, "able")
         self._follow(engine.begin(self.policy, self.state, horizon))
         while self.waiting:
             for ref in self.backend.wait(list(self.waiting)):
@@ -117,17 +125,36 @@ class Conductor:
         dispatch = self.open[ask.release] = _Dispatch(ask.release, ask.time)
         if scenario.task.adaptive:
             (dispatch.ask,) = self.backend.call(crew.aggregator, "ask")
-        if scenario.participation.decided_by == "shuffler":
-            arguments = (ask.release, ask.time, crew.share)
-            dispatch.cohort, sources = self.backend.call(
+            self.asks[ask.release] = dispatch.ask
+        if scenario.scheduled:
+            arguments = (ask.release, ask.time, crew.share, self.able)
+            planned, dispatch.cohort = self.backend.call(
                 crew.collectors[0], "choose", *arguments, returns=2
             )
-            self.waiting[sources] = partial(self._chosen, dispatch)
+            self.waiting[planned] = partial(self._planned, dispatch)
         else:
+            interval = scenario.participation.interval
+            self._plan(dispatch, Timing(ask.time, ask.time, ask.time + interval, asked=None))
             self._dispatch_all(dispatch, range(len(crew.clients)))
 
-    def _chosen(self, dispatch: _Dispatch, ref: Ref) -> None:
-        self._dispatch_all(dispatch, self._get(ref))
+    def _planned(self, dispatch: _Dispatch, ref: Ref) -> None:
+        planned = self._get(ref)
+        if planned is None:
+            self.ended = dispatch.time
+            del self.open[dispatch.release]
+            self._happened(engine.Ended(dispatch.release))
+            return
+        timing, sources = planned
+        self._plan(dispatch, timing)
+        self._dispatch_all(dispatch, sources)
+
+    def _plan(self, dispatch: _Dispatch, timing: Timing) -> None:
+        """Note when the batch closes, and which asks its reports may still answer."""
+        dispatch.timing = timing
+        self.due[dispatch.release] = timing.due
+        oldest = dispatch.release - timing.stalest
+        dispatch.asks = {v: ask for v, ask in self.asks.items() if v >= oldest}
+        self._happened(engine.Planned(dispatch.release, timing.closed, timing.due))
 
     def _dispatch_all(self, dispatch: _Dispatch, sources: Iterable[int]) -> None:
         """Ask the actors that hold somebody of the cohort, and no others."""
@@ -143,7 +170,9 @@ class Conductor:
 
     def _report(self, dispatch: _Dispatch, source: int) -> tuple[Ref, ...]:
         client, shufflers = self.crew.clients[source], len(self.crew.collectors)
-        arguments = (dispatch.release, dispatch.time, dispatch.ask, dispatch.cohort, shufflers)
+        versions, asks = tuple(dispatch.asks), tuple(dispatch.asks.values())
+        place = (dispatch.release, dispatch.time, dispatch.cohort, shufflers)
+        arguments = (*place, versions, *(asks or (dispatch.ask,)))
         return self.backend.call(client, "report", *arguments, returns=1 + shufflers)
 
     def _reported(
@@ -220,6 +249,8 @@ class Conductor:
 
     def _charged(self, dispatch: _Dispatch, ref: Ref) -> None:
         self._get(ref)
+        if self.crew.scenario.privacy.budget is not None:
+            (self.able,) = self.backend.call(self.crew.ledger, "able")
         self._happened(engine.Charged(dispatch.release))
 
     def _release(self, release: engine.Release) -> None:
@@ -251,7 +282,9 @@ class Conductor:
         self._pump(dispatch)
 
     def _step(self, dispatch: _Dispatch) -> None:
-        (public,) = self.backend.call(self.crew.aggregator, "step", dispatch.release)
+        assert dispatch.timing is not None
+        weight = dispatch.timing.weight
+        (public,) = self.backend.call(self.crew.aggregator, "step", dispatch.release, weight)
         arguments = (self._tally(dispatch), dispatch.ask, public, dispatch.charged)
         self._call(partial(self._recorded, dispatch), self.crew.metrics, "record", *arguments)
 
@@ -264,8 +297,7 @@ class Conductor:
             self.backend.call(collector, "discard", discard.release)
         dispatch = self.open[discard.release]
         then = partial(self._withheld, dispatch)
-        place = (self.crew.repetition, discard.release, discard.time, discard.reports)
-        self._call(then, self.crew.metrics, "withhold", *place)
+        self._call(then, self.crew.metrics, "withhold", self._tally(dispatch))
 
     def _withheld(self, dispatch: _Dispatch, ref: Ref) -> None:
         self._get(ref)
@@ -282,17 +314,33 @@ class Conductor:
             self.on_finished(settled.floor)
         self._happened(finished)
 
-    def checkpoint(self) -> dict[str, Arrays]:
-        """Return all that a resumed run starts from; rows up to here are on disk then."""
+    def checkpoint(self, finished: int) -> dict[str, Arrays]:
+        """Return all that a run resumed after `finished` releases starts from.
+
+        Rows up to there are on disk then.
+        """
         crew = self.crew
         crew.ask(crew.metrics, "flush")
         saved: dict[str, Arrays] = crew.ask(crew.aggregator, "checkpoint")
+        saved["metrics"] = crew.ask(crew.metrics, "seen_so_far")
+        saved["clock"] = self._clock(finished)
+        if crew.scenario.scheduled:
+            saved["schedule"] = crew.ask(crew.collectors[0], "scheduled", finished)
         if crew.remembers:
             parts = [self._remembered(source) for source in range(len(crew.clients))]
             saved["clients"] = crew.remembered = {
                 name: np.concatenate([part[name] for part in parts]) for name in parts[0]
             }
             self.since_checkpoint.clear()
+        return saved
+
+    def _clock(self, finished: int) -> Arrays:
+        """Return when the next release is due, and what the versions before it were told."""
+        self.due = {release: due for release, due in self.due.items() if release >= finished - 1}
+        saved: Arrays = {"due": np.asarray(self.due[finished - 1])}
+        for version, ref in self.asks.items():
+            for name, array in self._get(ref).broadcast.items():
+                saved[f"{version}.{name}"] = array
         return saved
 
     def _remembered(self, source: int) -> Arrays:
@@ -307,14 +355,28 @@ class Conductor:
 
     def _tally(self, dispatch: _Dispatch) -> Tally:
         receipts = [dispatch.receipts[source] for source in sorted(dispatch.receipts)]
+        timing = dispatch.timing
+        assert timing is not None
+        if timing.asked is None:
+            timing = replace(timing, asked=sum(receipt.reports for receipt in receipts))
         return Tally(
             repetition=self.crew.repetition,
             release=dispatch.release,
-            time=dispatch.time,
-            asked=sum(receipt.reports for receipt in receipts),
+            timing=timing,
             reports=dispatch.total("reports"),
             messages=dispatch.total("messages"),
             duplicates=dispatch.total("duplicates"),
             clipped=sum(receipt.clipped for receipt in receipts),
             truth=np.sum([receipt.truth for receipt in receipts], axis=0),
         )
+
+
+def _unpacked(saved: Arrays) -> Iterator[tuple[int, Ask]]:
+    """Read the asks of older versions back; see `Conductor._clock`."""
+    told: dict[int, Arrays] = {}
+    for key, array in saved.items():
+        version, _, name = key.partition(".")
+        if name:
+            told.setdefault(int(version), {})[name] = array
+    for version, broadcast in told.items():
+        yield version, Ask(broadcast)

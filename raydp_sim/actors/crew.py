@@ -116,14 +116,32 @@ class Crew:
         calls = [
             self.backend.call(self.aggregator, "begin", repetition, saved),
             self.backend.call(self.ledger, "begin", repetition, finished),
-            self.backend.call(self.metrics, "begin", population),
+            self.backend.call(self.metrics, "begin", population, (saved or {}).get("metrics")),
         ]
         if self.scenario.trust == "shuffle":
             calls += [self.backend.call(c, "begin", repetition) for c in self.collectors]
+        if self.scenario.scheduled:
+            schedule, absent = (saved or {}).get("schedule"), self._absent(population)
+            calls.append(self.backend.call(self.collectors[0], "plan", schedule, absent))
         for (ref,) in calls:
             self._get(ref, "an actor")
         for source, epoch in enumerate(self.epochs):
             self.announce(source, epoch)
+
+    def _absent(self, population: Counts) -> Any:
+        """Let an adversary who sees all data keep clients away; nobody else learns why."""
+        availability = self.scenario.population.availability
+        if not availability.needs_influence:
+            return None
+        parts = []
+        for source in range(len(self.clients)):
+            while len(parts) == source:
+                (ref,) = self.backend.call(self.clients[source], "influence", population)
+                try:
+                    parts.append(self.backend.get(ref))
+                except Lost:
+                    self.respawn(source)
+        return availability.absent(np.concatenate(parts))
 
     def respawn(self, source: int) -> Ref:
         """Replace a dead client actor; from now on batches of its earlier epochs are refused.

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.metrics import streams
 from raydp_sim.privacy.ledger import Guarantee
 from raydp_sim.scenario import Scenario
+from raydp_sim.schedule.batch import Timing
 from raydp_sim.tasks.base import Arrays, Ask
 
 _FLUSH_SECONDS = 1.0
@@ -21,8 +24,7 @@ class Tally:
 
     repetition: int
     release: int
-    time: float
-    asked: int
+    timing: Timing
     reports: int
     messages: int
     duplicates: int
@@ -40,26 +42,39 @@ class MetricsActor:
         self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in streams.SCHEMAS}
         self.flushed = self.started = time.monotonic()
 
-    def begin(self, population: Counts) -> None:
-        """Start a repetition: the truth about its population is known from now on."""
+    def begin(self, population: Counts, saved: Arrays | None) -> None:
+        """Start or resume a repetition: the truth about its population is known from now on."""
         self.population = population
+        self.seen = np.zeros_like(population) if saved is None else saved["seen"]
+
+    def seen_so_far(self) -> Arrays:
+        """Return the truth about all participations so far, for a checkpoint."""
+        return {"seen": self.seen}
 
     def record(
         self, tally: Tally, ask: Ask, public: Arrays, charged: tuple[Guarantee, int]
     ) -> dict[str, Any]:
         """Write the row of a release; return it for whoever watches."""
         guarantee, participants = charged
-        task = self.scenario.task
+        task, timing = self.scenario.task, tally.timing
+        self.seen = self.seen + tally.truth
         mechanism = task.mechanism_for(self.mechanism, ask)
         local = mechanism.event().epsilon if mechanism.where == "client" else None
         row = {
             "repetition": tally.repetition,
             "release": tally.release,
-            "time": tally.time,
+            "time": timing.closed,
+            "opened": timing.opened,
             "participants": participants,
             "batch_size": tally.reports,
             "messages": tally.messages,
-            "missing": tally.asked - tally.reports,
+            "asked": timing.asked,
+            "missing": (timing.asked or 0) - tally.reports,
+            "dropped": timing.dropped,
+            "late": timing.late,
+            "repeated": timing.repeated,
+            "staleness": timing.staleness,
+            "stalest": timing.stalest,
             "clipped": tally.clipped,
             "bits": mechanism.bits * tally.reports,
             "wire_bytes": -(-mechanism.bits // 8) * tally.reports,
@@ -68,17 +83,28 @@ class MetricsActor:
             "delta": guarantee.delta,
             "epsilon_median": guarantee.median,
             "bound": guarantee.bound,
+            "participation_bias": task.bias(self.mechanism, self.seen, self.population),
             **task.score(self.mechanism, public, tally.truth, self.population),
         }
         self._keep("releases", row)
         self._time(tally.repetition, tally.release, tally.reports, tally.duplicates)
         return row
 
-    def withhold(self, repetition: int, release: int, moment: float, reports: int) -> None:
+    def withhold(self, tally: Tally) -> None:
         """Write down that a batch was too small to be released."""
-        row = {"repetition": repetition, "release": release, "time": moment, "reports": reports}
+        timing = tally.timing
+        row = {
+            "repetition": tally.repetition,
+            "release": tally.release,
+            "time": timing.closed,
+            "opened": timing.opened,
+            "reports": tally.reports,
+            "asked": timing.asked,
+            "dropped": timing.dropped,
+            "late": timing.late,
+        }
         self._keep("withheld", row)
-        self._time(repetition, release, 0, 0)
+        self._time(tally.repetition, tally.release, 0, 0)
 
     def flush(self) -> None:
         """Write what is waiting as one Parquet part per stream."""

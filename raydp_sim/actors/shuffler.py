@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import numpy as np
-
 from raydp_sim.actors.inbox import Inbox, batch_counts
+from raydp_sim.actors.scheduling import Scheduling
 from raydp_sim.batches import Reports, Shuffled
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
@@ -12,24 +11,8 @@ from raydp_sim.shuffle import Permuted, permute
 from raydp_sim.tasks.base import Ask
 
 
-def choose_cohort(
-    scenario: Scenario, repetition: int, release: int, time: float, share: int
-) -> tuple[Ids, list[int]]:
-    """Choose who is asked, as the scenario's policy says, without looking at anyone's data."""
-    root = scenario.stream(repetition)
-    availability = scenario.population.availability
-    there = root.at("availability")
-    cohort = scenario.participation.choose(
-        scenario.population.clients,
-        lambda ids: availability.available(ids, time, there),
-        availability.rate(),
-        root.at("participation", release),
-    )
-    return cohort, np.unique(cohort // np.uint32(share)).tolist()
-
-
-class ShufflerActor:
-    """Serves every k-th bucket if there are k shufflers; the first one also chooses cohorts."""
+class ShufflerActor(Scheduling):
+    """Serves every k-th bucket if there are k shufflers; the first one also plans batches."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.scenario = Scenario.model_validate(document)
@@ -41,14 +24,6 @@ class ShufflerActor:
         self.repetition = repetition
         self.inbox = Inbox()
         self.closed: dict[int, Permuted] = {}
-
-    def choose(self, release: int, time: float, share: int) -> tuple[Ids, list[int]]:
-        """Choose the cohort of a release; the aggregator never learns it.
-
-        Returns:
-            The cohort, and which placements of `share` clients each hold somebody of it.
-        """
-        return choose_cohort(self.scenario, self.repetition, release, time, share)
 
     def admit(self, source: int, epoch: int) -> None:
         """See `Inbox.admit`."""

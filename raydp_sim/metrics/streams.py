@@ -18,10 +18,17 @@ RELEASES = {
     "repetition": _WHOLE,
     "release": _WHOLE,
     "time": _REAL,
+    "opened": _REAL,
     "participants": _WHOLE,
     "batch_size": _WHOLE,
     "messages": _WHOLE,
+    "asked": _WHOLE,
     "missing": _WHOLE,
+    "dropped": _WHOLE,
+    "late": _WHOLE,
+    "repeated": _WHOLE,
+    "staleness": _REAL,
+    "stalest": _WHOLE,
     "clipped": _WHOLE,
     "bits": _WHOLE,
     "wire_bytes": _WHOLE,
@@ -30,8 +37,18 @@ RELEASES = {
     "delta": _REAL,
     "epsilon_median": _REAL,
     "bound": pa.string(),
+    "participation_bias": _REAL,
 }
-WITHHELD = {"repetition": _WHOLE, "release": _WHOLE, "time": _REAL, "reports": _WHOLE}
+WITHHELD = {
+    "repetition": _WHOLE,
+    "release": _WHOLE,
+    "time": _REAL,
+    "opened": _REAL,
+    "reports": _WHOLE,
+    "asked": _WHOLE,
+    "dropped": _WHOLE,
+    "late": _WHOLE,
+}
 # The only stream that holds what depends on the machine: wall-clock values, and messages that came
 # again after a fault.
 TIMING = {

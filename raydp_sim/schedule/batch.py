@@ -38,7 +38,8 @@ class Timing:
         opened: when it began to take reports in.
         closed: when it was closed.
         due: when the next one may open.
-        asked: clients that began to work in that time.
+        asked: clients that began to work in that time; None where each client decides for itself
+            and only the receipts tell.
         dropped: reports that were lost meanwhile.
         late: reports and copies that came after the close of the batch they were meant for.
         repeated: reports that came twice before the close.
@@ -50,7 +51,7 @@ class Timing:
     opened: float
     closed: float
     due: float
-    asked: int
+    asked: int | None
     dropped: int = 0
     late: int = 0
     repeated: int = 0

@@ -160,7 +160,7 @@ class Buffer:
         self.twice = []
         self.in_batch[ids] = False
         self.held = Arrivals()
-        weights = (1.0 + staleness) ** -self.policy.staleness_exponent
+        weights = self.policy.weights(staleness)
         timing = Timing(
             opened=opened,
             closed=self.now,
@@ -168,6 +168,6 @@ class Buffer:
             **counts,
             staleness=float(staleness.mean()) if len(ids) else 0.0,
             stalest=int(staleness.max(initial=0)),
-            weight=float(weights.mean()) if len(ids) else 1.0,
+            weight=1.0 if weights is None or len(ids) == 0 else float(weights.mean()),
         )
         return Cohort(ids, staleness, twice), timing

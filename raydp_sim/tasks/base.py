@@ -93,9 +93,18 @@ class Task(Piece):
         return mechanism.fold(counts, index, batch.payload)
 
     def step(
-        self, mechanism: Mechanism, state: Arrays, counts: Counts, stream: Stream
+        self,
+        mechanism: Mechanism,
+        state: Arrays,
+        counts: Counts,
+        stream: Stream,
+        weight: float = 1.0,
     ) -> tuple[Arrays, Arrays]:
-        """Return the next state and what this release makes public."""
+        """Return the next state and what this release makes public.
+
+        `weight` is the mean weight of the reports: clients multiply their values by theirs before
+        they randomize them.
+        """
         raise NotImplementedError
 
     # For the analyst of a simulation only: no actor of the protocol sees any of it.
@@ -108,4 +117,15 @@ class Task(Piece):
         self, mechanism: Mechanism, public: Arrays, cohort: Counts, population: Counts
     ) -> dict[str, float]:
         """Compare a release with the truth of its cohort and of the population."""
+        raise NotImplementedError
+
+    def bias(self, mechanism: Mechanism, seen: Counts, population: Counts) -> float | None:
+        """Say how far the data of all who took part so far are from the population's, if known.
+
+        No noise is in it: it is what is wrong even if privacy cost nothing.
+        """
+        return None
+
+    def influence(self, mechanism: Mechanism, data: Floats, population: Counts) -> Floats:
+        """Return how far each client pulls the estimate; whoever pulls most is missed most."""
         raise NotImplementedError

@@ -44,10 +44,15 @@ class Mean(Task):
         return data, client_state
 
     def step(
-        self, mechanism: Mechanism, state: Arrays, counts: Counts, stream: Stream
+        self,
+        mechanism: Mechanism,
+        state: Arrays,
+        counts: Counts,
+        stream: Stream,
+        weight: float = 1.0,
     ) -> tuple[Arrays, Arrays]:
         """Decode the estimate and average it with those before."""
-        estimate = mechanism.decode(counts, stream)
+        estimate = mechanism.decode(counts, stream) / weight
         releases, total = state["releases"] + 1, state["total"] + estimate
         after = {"releases": np.asarray(releases), "total": total}
         return after, {"estimate": estimate, "running": total / releases}
@@ -77,6 +82,19 @@ class Mean(Task):
             "squared_error_population": distance(public["estimate"], whole),
             "running_squared_error": distance(public["running"], whole),
         }
+
+    def bias(self, mechanism: Mechanism, seen: Counts, population: Counts) -> float:
+        """Return the distance between the mean of all participations and the population's mean."""
+        return math.sqrt(_distance(_mean(mechanism, seen), _mean(mechanism, population)))
+
+    def influence(self, mechanism: Mechanism, data: Floats, population: Counts) -> Floats:
+        """Return each client's part along the direction of the population's mean."""
+        mean = _mean(mechanism, population)
+        size = float(np.sqrt((mean * mean).sum()))
+        direction = mean / size if size > 0.0 else np.eye(len(mean))[0]
+        if mechanism.domain.norm == "category":
+            return np.asarray(direction[data[:, 0].astype(np.int64)])
+        return np.asarray((data * direction).sum(axis=1))
 
 
 def _scale(mechanism: Mechanism) -> float:

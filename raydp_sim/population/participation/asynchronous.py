@@ -2,6 +2,8 @@
 
 from typing import Annotated, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from raydp_sim.population.participation.base import Participation, Span
@@ -23,8 +25,8 @@ class Asynchronous(Participation):
             default, counts all alike.
 
     Example:
-        >>> Asynchronous(batch=100, every=86400.0).weight(3)
-        1.0
+        >>> Asynchronous(batch=10, every=60.0, staleness_exponent=0.5).weights(np.array([0, 3]))
+        array([1. , 0.5])
     """
 
     kind: ClassVar[str] = "asynchronous"
@@ -41,9 +43,11 @@ class Asynchronous(Participation):
             return self.patience
         return 20.0 * max(self.every, self.deadline or 0.0)
 
-    def weight(self, staleness: int) -> float:
-        """Return how much a report that is so far behind counts."""
-        return float((1.0 + staleness) ** -self.staleness_exponent)
+    def weights(self, staleness: NDArray[np.int64] | None) -> NDArray[np.float64] | None:
+        """Return how much each report counts; None if all count alike."""
+        if staleness is None or self.staleness_exponent == 0.0:
+            return None
+        return np.asarray((1.0 + staleness) ** -self.staleness_exponent)
 
     def check(self, clients: int) -> str | None:
         """Refuse a batch larger than the population: a client is in a batch once."""

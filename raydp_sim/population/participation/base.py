@@ -38,6 +38,10 @@ class Participation(Piece):
         """Return what is wrong with this policy for a population of that size, if anything."""
         return None
 
+    def weights(self, staleness: NDArray[np.int64] | None) -> NDArray[np.float64] | None:
+        """Return how much each report counts; None if all count alike."""
+        return None
+
     def largest(self, clients: int) -> int:
         """Return the largest batch that can form."""
         raise NotImplementedError
