@@ -40,7 +40,7 @@ def plan(scenario: Scenario, client_actors: int) -> Plan:
     ray = scenario.placement.backend == "ray"
     shufflers = scenario.shuffle.shufflers if scenario.trust == "shuffle" else 0
     actors = client_actors + shufflers + 3 if ray else 0
-    cohort = scenario.participation.expected(population.clients, population.availability.rate())
+    cohort = scenario.participation.expected(population.clients, population.rate())
     messages = cohort * mechanism.messages_per_report
     row_bytes = mechanism.bits / mechanism.messages_per_report / 8 + 8
     data = population.clients * mechanism.domain.width * 8

@@ -101,9 +101,7 @@ class ClientActor:
             bounds = np.searchsorted(cohort, (self.ids[0], int(self.ids[-1]) + 1))
             chosen = cohort[bounds[0] : bounds[1]]
             return slice(None) if len(chosen) == len(self.ids) else chosen - self.ids[0]
-        there = scenario.population.availability.available(
-            self.ids, time, self.stream.at("availability")
-        )
+        there = scenario.population.available(self.ids, time, self.stream)
         own = scenario.participation.joins(self.ids, self.stream.at("participation", release))
         joined = there & own
         return slice(None) if joined.all() else np.flatnonzero(joined)

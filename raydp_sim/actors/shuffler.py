@@ -16,12 +16,11 @@ def choose_cohort(
 ) -> tuple[Ids, list[int]]:
     """Choose who is asked, as the scenario's policy says, without looking at anyone's data."""
     root = scenario.stream(repetition)
-    availability = scenario.population.availability
-    there = root.at("availability")
+    population = scenario.population
     cohort = scenario.participation.choose(
-        scenario.population.clients,
-        lambda ids: availability.available(ids, time, there),
-        availability.rate(),
+        population.clients,
+        lambda ids: population.available(ids, time, root),
+        population.rate(),
         root.at("participation", release),
     )
     return cohort, np.unique(cohort // np.uint32(share)).tolist()
