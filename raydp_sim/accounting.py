@@ -47,7 +47,7 @@ def sampling_counts(scenario: "Scenario") -> str | None:
     """
     if not scenario.participation.uniform_and_secret:
         return "nobody is sampled: participation is not uniform"
-    if not scenario.population.availability.everyone:
+    if not scenario.population.everyone:
         return "availability decides who can be sampled, so not everyone is equally likely"
     if scenario.privacy.honest_fraction < 1.0:
         return "colluding clients know whether they were sampled"
@@ -72,8 +72,10 @@ def planned_batch(scenario: "Scenario") -> int:
     if sampling_counts(scenario) is None:
         everyone = scenario.participation.expected(scenario.population.clients, 1.0)
         return int(everyone)
-    if isinstance(scenario.participation, All) and scenario.population.availability.everyone:
-        return scenario.population.clients
+    population = scenario.population
+    reliable = population.everyone and population.dropout == 0.0
+    if isinstance(scenario.participation, All) and reliable:
+        return population.clients
     return scenario.shuffle.min_batch
 
 

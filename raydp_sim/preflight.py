@@ -40,7 +40,7 @@ def plan(scenario: Scenario, client_actors: int) -> Plan:
     ray = scenario.placement.backend == "ray"
     shufflers = scenario.shuffle.shufflers if scenario.trust == "shuffle" else 0
     actors = client_actors + shufflers + 3 if ray else 0
-    cohort = scenario.participation.expected(population.clients, population.availability.rate())
+    cohort = scenario.participation.expected(population.clients, population.rate())
     # The largest report of any release stands for all.
     largest, _ = max(scenario.task.stages(mechanism), key=lambda stage: stage[0].bits)
     messages = cohort * largest.messages_per_report

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import BeforeValidator, ConfigDict, PlainSerializer, ValidationError
 from pydantic_core import PydanticCustomError
 
 from raydp_sim.model import Model
@@ -121,6 +121,11 @@ class Registry(Generic[P]):
         if not (inspect.isclass(cls) and issubclass(cls, self.base)):
             raise _refusal(f"it must be a subclass of {self.base.__module__}.{self.base.__name__}")
         return cls
+
+
+def piece(registry: Registry[P]) -> Any:
+    """Return the annotations of a model's field that holds one of the registry's pieces."""
+    return BeforeValidator(registry.parse), PlainSerializer(registry.dump, return_type=dict)
 
 
 def _refusal(remedy: str) -> PydanticCustomError:

@@ -4,20 +4,17 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import (
-    BeforeValidator,
     Field,
-    PlainSerializer,
     ValidationError,
     model_validator,
 )
 
 from raydp_sim.accounting import calibrated
 from raydp_sim.datasets import DATASETS
-from raydp_sim.datasets.base import Dataset
 from raydp_sim.document import overridden, read
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.findings import describe
@@ -25,42 +22,24 @@ from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.model import Model
 from raydp_sim.population.availability import AVAILABILITY
-from raydp_sim.population.availability.always import Always
-from raydp_sim.population.availability.base import Availability
+from raydp_sim.population.devices import DeviceClass
+from raydp_sim.population.latency import LATENCY
 from raydp_sim.population.participation import PARTICIPATION
 from raydp_sim.population.participation.all import All
 from raydp_sim.population.participation.base import Participation
+from raydp_sim.population.section import Population
 from raydp_sim.random import Stream
-from raydp_sim.registry import Piece, Registry, search_also
+from raydp_sim.registry import piece, search_also
 from raydp_sim.tasks import TASKS
 from raydp_sim.tasks.base import Task
 from raydp_sim.tasks.mean import Mean
 
 _SAMPLE = 4096
 _SAMPLE_BYTES = 1 << 26
-P = TypeVar("P", bound=Piece)
-
-
-def _piece(registry: Registry[P]) -> Any:
-    return BeforeValidator(registry.parse), PlainSerializer(registry.dump, return_type=dict)
 
 
 class Section(Model):
     """A part of the file."""
-
-
-class Population(Section):
-    """Who the clients are.
-
-    Fields:
-        clients: how many there are.
-        data: what each holds.
-        availability: when each can be reached.
-    """
-
-    clients: Annotated[int, Field(ge=1, lt=2**32)]
-    data: Annotated[Dataset, *_piece(DATASETS)]
-    availability: Annotated[Availability, *_piece(AVAILABILITY)] = Always()
 
 
 class Shuffle(Section):
@@ -134,9 +113,9 @@ class Scenario(Section):
     repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
     trust: Literal["central", "local", "shuffle"] = "shuffle"
     population: Population
-    participation: Annotated[Participation, *_piece(PARTICIPATION)] = All()
-    task: Annotated[Task, *_piece(TASKS)] = Mean()
-    mechanism: Annotated[Mechanism, *_piece(MECHANISMS)]
+    participation: Annotated[Participation, *piece(PARTICIPATION)] = All()
+    task: Annotated[Task, *piece(TASKS)] = Mean()
+    mechanism: Annotated[Mechanism, *piece(MECHANISMS)]
     shuffle: Shuffle = Shuffle()
     privacy: Privacy = Privacy()
     placement: Placement = Placement()
@@ -217,8 +196,7 @@ def parse(
             document["seed"] = seed
         scenario = Scenario.model_validate(document)
         if folder is not None:
-            located = scenario.population.data.located(folder.resolve())
-            population = scenario.population.model_copy(update={"data": located})
+            population = scenario.population.located(folder.resolve())
             scenario = scenario.model_copy(update={"population": population})
         _check_combination(scenario)
     except ValidationError as error:
@@ -236,6 +214,8 @@ def _check_combination(scenario: Scenario) -> None:
     if (wrong := scenario.participation.check(clients)) is not None:
         field, value = next(iter(scenario.participation.model_dump().items()), ("kind", ""))
         raise bad_field(f"participation.{field}", value, wrong)
+    if (wrong := scenario.population.check()) is not None:
+        raise InputError(f"population.{wrong}")
     rows = data.rows()
     if rows is not None and rows < clients:
         raise bad_field("population.clients", clients, f"the data hold only {rows} rows; lower it")
@@ -292,7 +272,7 @@ def _check_combination(scenario: Scenario) -> None:
 
 def _known_keys() -> set[str]:
     """Return every key of every section and piece."""
-    registries = (MECHANISMS, TASKS, DATASETS, AVAILABILITY, PARTICIPATION)
+    registries = (MECHANISMS, TASKS, DATASETS, AVAILABILITY, LATENCY, PARTICIPATION)
     pieces = (cls for registry in registries for cls in registry.kinds.values())
-    sections = (Scenario, Population, Shuffle, Privacy, Placement, Metrics)
+    sections = (Scenario, Population, DeviceClass, Shuffle, Privacy, Placement, Metrics)
     return {key for model in (*sections, *pieces) for key in model.model_fields}

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
@@ -11,12 +11,20 @@ from raydp_sim.datasets import DATASETS
 from raydp_sim.figures.model import Claim, Figure, FigureFile, Fixed, Panel
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.population.availability import AVAILABILITY
+from raydp_sim.population.latency import LATENCY
 from raydp_sim.population.participation import PARTICIPATION
 from raydp_sim.registry import Registry
 from raydp_sim.scenario import Scenario
 from raydp_sim.tasks import TASKS
 
-_ROOMS: tuple[Registry[Any], ...] = (DATASETS, AVAILABILITY, PARTICIPATION, TASKS, MECHANISMS)
+_ROOMS: tuple[Registry[Any], ...] = (
+    DATASETS,
+    AVAILABILITY,
+    LATENCY,
+    PARTICIPATION,
+    TASKS,
+    MECHANISMS,
+)
 _IMPORT_PATH = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 _NAMES = re.compile(r"^ {4,8}(\w+(?:, \w+)*): (.*)$")
 
@@ -28,9 +36,9 @@ def scenario_schema() -> dict[str, Any]:
     a choice among the registered pieces.
 
     Example:
-        >>> kinds = scenario_schema()["$defs"]["Availability"]["oneOf"]
+        >>> kinds = scenario_schema()["$defs"]["Latency"]["oneOf"]
         >>> [kind["properties"]["kind"].get("const") for kind in kinds]
-        ['always', 'bernoulli', None]
+        ['constant', 'lognormal', 'pareto', None]
     """
     simulation, figure = _simulation(), _figure()
     return {
@@ -144,9 +152,10 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     yield model
     bases = {room.base for room in _ROOMS}
     for field in model.model_fields.values():
-        below = field.annotation
-        if inspect.isclass(below) and issubclass(below, BaseModel) and below not in bases:
-            yield from _models(below)
+        # A list of sections is as good as one.
+        for below in (field.annotation, *get_args(field.annotation)):
+            if inspect.isclass(below) and issubclass(below, BaseModel) and below not in bases:
+                yield from _models(below)
 
 
 def _untitled(node: Any) -> None:

@@ -170,9 +170,7 @@ class ClientActor:
             if len(chosen) == len(self.ids):
                 return slice(None), stale
             return chosen - self.ids[0], stale
-        there = scenario.population.availability.available(
-            self.ids, time, self.stream.at("availability")
-        )
+        there = scenario.population.available(self.ids, time, self.stream)
         own = scenario.participation.joins(self.ids, self.stream.at("participation", release))
         joined = there & own
         return slice(None) if joined.all() else np.flatnonzero(joined), None

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.population.availability.base import Availability, Mask
+from raydp_sim.population.moments import Times
 from raydp_sim.random import Stream
 
 
@@ -20,7 +21,7 @@ class Always(Availability):
     kind: ClassVar[str] = "always"
     everyone = True
 
-    def available(self, ids: NDArray[Any], time: float, stream: Stream) -> Mask:
+    def available(self, ids: NDArray[Any], time: Times, stream: Stream) -> Mask:
         """Return True for everyone."""
         return np.ones(len(ids), dtype=np.bool_)
 
