@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.mechanisms.shuffled import largest_loss, shuffled_event, unamplified, with_loss
-from raydp_sim.population.participation.all import All
+from raydp_sim.population.participation.asynchronous import Asynchronous
 from raydp_sim.privacy.accountant import calibrate
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import (
@@ -49,6 +49,10 @@ def sampling_counts(scenario: "Scenario") -> str | None:
         return "nobody is sampled: participation is not uniform"
     if not scenario.population.everyone:
         return "availability decides who can be sampled, so not everyone is equally likely"
+    if scenario.participation.deadline is not None or scenario.population.dropout > 0.0:
+        return "who reports in time decides who is in a batch, so not everyone is equally likely"
+    if scenario.privacy.budget is not None:
+        return "clients whose budget is spent stay home, so not everyone is equally likely"
     if scenario.privacy.honest_fraction < 1.0:
         return "colluding clients know whether they were sampled"
     return None
@@ -72,11 +76,13 @@ def planned_batch(scenario: "Scenario") -> int:
     if sampling_counts(scenario) is None:
         everyone = scenario.participation.expected(scenario.population.clients, 1.0)
         return int(everyone)
-    population = scenario.population
-    reliable = population.everyone and population.dropout == 0.0
-    if isinstance(scenario.participation, All) and reliable:
-        return population.clients
-    return scenario.shuffle.min_batch
+    population, policy, least = scenario.population, scenario.participation, scenario.least_batch
+    prompt = policy.deadline is None and population.dropout == 0.0
+    reliable = population.everyone and prompt and scenario.privacy.budget is None
+    if reliable or (isinstance(policy, Asynchronous) and policy.deadline is None):
+        # Nothing but the full number closes an asynchronous batch that has no deadline.
+        return max(least, policy.certain(population.clients))
+    return least
 
 
 def planned(scenario: "Scenario", mechanism: Mechanism, delta: float | None = None) -> float:

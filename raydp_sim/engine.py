@@ -220,8 +220,9 @@ def _decide(policy: Policy, state: State) -> Step:
         else:
             commands.append(Charge(decided, when))
         decided += 1
-    left = {"closed": tuple(waiting.items()), "closing": tuple(closing.items())}
-    return replace(state, **left, decided=decided), commands
+    still_closed, still_closing = tuple(waiting.items()), tuple(closing.items())
+    after = replace(state, closed=still_closed, closing=still_closing, decided=decided)
+    return after, commands
 
 
 def _ask_next(policy: Policy, state: State) -> Step:

@@ -17,6 +17,7 @@ from raydp_sim.accounting import calibrated
 from raydp_sim.datasets import DATASETS
 from raydp_sim.document import overridden, read
 from raydp_sim.errors import InputError, bad_field
+from raydp_sim.feasible import check_participation
 from raydp_sim.findings import describe
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.mechanisms.base import Mechanism
@@ -26,7 +27,7 @@ from raydp_sim.population.devices import DeviceClass
 from raydp_sim.population.latency import LATENCY
 from raydp_sim.population.participation import PARTICIPATION
 from raydp_sim.population.participation.all import All
-from raydp_sim.population.participation.base import Participation
+from raydp_sim.population.participation.base import Participation, Rounds
 from raydp_sim.population.section import Population
 from raydp_sim.random import Stream
 from raydp_sim.registry import piece, search_also
@@ -68,6 +69,7 @@ class Privacy(Section):
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     honest_fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
     bound: Literal["best"] = "best"
+    budget: None = None
 
 
 class Placement(Section):
@@ -150,6 +152,22 @@ class Scenario(Section):
         except ValidationError as error:
             raise InputError(describe(error, _known_keys(), prefix=("mechanism",))) from None
 
+    @property
+    def least_batch(self) -> int:
+        """The smallest batch that is ever released."""
+        return self.shuffle.min_batch if self.trust == "shuffle" else 1
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether batches are planned in one place.
+
+        Otherwise each client knows by itself that it takes part, and all report at once.
+        """
+        population, alone = self.population, self.participation.decided_by == "client"
+        free = self.privacy.budget is None and not population.needs_influence
+        at_once = population.instant and isinstance(self.participation, Rounds)
+        return not (alone and free and at_once)
+
     def settled(self) -> "Scenario":
         """Return the scenario with its mechanism filled in and calibrated, once and for all."""
         return self.model_copy(update={"mechanism": self.bound_mechanism})
@@ -211,16 +229,13 @@ def parse(
 def _check_combination(scenario: Scenario) -> None:
     """Refuse what each section allows but all together do not."""
     clients, data = scenario.population.clients, scenario.population.data
-    if (wrong := scenario.participation.check(clients)) is not None:
-        field, value = next(iter(scenario.participation.model_dump().items()), ("kind", ""))
-        raise bad_field(f"participation.{field}", value, wrong)
+    check_participation(scenario)
     if (wrong := scenario.population.check()) is not None:
         raise InputError(f"population.{wrong}")
     rows = data.rows()
     if rows is not None and rows < clients:
         raise bad_field("population.clients", clients, f"the data hold only {rows} rows; lower it")
     mechanism = scenario.bound_mechanism
-    server = scenario.participation.decided_by == "shuffler"
     kind = MECHANISMS.dump(scenario.mechanism)["kind"]
     if mechanism.guarantee == "none":
         remedy = "it adds no noise, so no guarantee holds"
@@ -242,10 +257,6 @@ def _check_combination(scenario: Scenario) -> None:
             messages,
             "a report has at most 65535 messages; lower mechanism.coordinates or mechanism.levels",
         )
-    most = scenario.participation.expected(clients, 1.0) if server else clients
-    if scenario.trust == "shuffle" and scenario.shuffle.min_batch > most:
-        remedy = f"at most {most:g} clients report, so nothing would ever be released; lower it"
-        raise bad_field("shuffle.min_batch", scenario.shuffle.min_batch, remedy)
     if any(math.isinf(stage.event().epsilon) for stage, _ in stages):
         remedy = (
             "a message would be flipped less often than 53-bit draws can express, so no guarantee "

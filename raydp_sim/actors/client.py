@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from raydp_sim.batches import Everyone, Listed, Reports, Senders
 from raydp_sim.mechanisms.base import Counts, Mechanism
+from raydp_sim.population.participation.base import Rounds
 from raydp_sim.random import ClientStream, Ids
 from raydp_sim.scenario import Scenario
 from raydp_sim.schedule.batch import Cohort
@@ -171,7 +172,9 @@ class ClientActor:
                 return slice(None), stale
             return chosen - self.ids[0], stale
         there = scenario.population.available(self.ids, time, self.stream)
-        own = scenario.participation.joins(self.ids, self.stream.at("participation", release))
+        policy = scenario.participation
+        assert isinstance(policy, Rounds)  # others are planned
+        own = policy.joins(self.ids, self.stream.at("participation", release))
         joined = there & own
         return slice(None) if joined.all() else np.flatnonzero(joined), None
 

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -11,41 +10,18 @@ import numpy as np
 
 from raydp_sim import engine
 from raydp_sim.actors.backend import Actor, Lost, Ref
-from raydp_sim.actors.client import Receipt
 from raydp_sim.actors.crew import Crew
-from raydp_sim.actors.metrics import Tally
+from raydp_sim.actors.dispatch import Dispatch, clock, older_asks
 from raydp_sim.batches import BUCKETS
 from raydp_sim.errors import RunError
 from raydp_sim.schedule.batch import Timing
+from raydp_sim.schedule.rounds import at_once
 from raydp_sim.shuffle import cuts
-from raydp_sim.tasks.base import Arrays, Ask
+from raydp_sim.tasks.base import Arrays
 
 _CHUNKS_IN_FLIGHT = 4
 _DEPTH = 3  # releases under way at once when an ask does not depend on the one before
 Row = dict[str, Any]
-
-
-@dataclass
-class _Dispatch:
-    """What is known of one release while it is under way."""
-
-    release: int
-    time: float
-    ask: Any = field(default_factory=Ask)
-    cohort: Any = None
-    timing: Timing | None = None
-    asks: dict[int, Any] = field(default_factory=dict)
-    receipts: dict[int, Receipt] = field(default_factory=dict)
-    acknowledged: dict[int, int] = field(default_factory=dict)
-    counts: dict[int, dict[str, int]] = field(default_factory=dict)
-    participants: list[Ref] = field(default_factory=list)
-    charged: Ref = None
-    chunks: deque[tuple[int, int]] = field(default_factory=deque)
-    folding: int = 0
-
-    def total(self, name: str) -> int:
-        """Add up one of the collectors' counts."""
-        return sum(counts[name] for counts in self.counts.values())
 
 
 class Conductor:
@@ -60,11 +36,11 @@ class Conductor:
         saved = saved or {}
         self.due = {finished - 1: float(saved.get("due", 0.0))}  # after each release, the next
         self.state = engine.resumed(finished, self.due[finished - 1])
-        self.asks: dict[int, Ref] = dict(_unpacked(saved))  # what older versions were told
+        self.asks: dict[int, Ref] = older_asks(saved)  # what older versions were told
         self.able: Ref = None  # who may still be asked, where there are budgets
         self.ended: float | None = None  # since when nobody came, if the run ended for that
-        self.open: dict[int, _Dispatch] = {}
-        self.since_checkpoint: list[_Dispatch] = []  # what a respawned client has to hear again
+        self.open: dict[int, Dispatch] = {}
+        self.since_checkpoint: list[Dispatch] = []  # what a respawned client has to hear again
         self.waiting: dict[Ref, Callable[[Ref], None]] = {}
         self.rows: deque[Row] = deque()
         self.on_finished: Callable[[int], None] = lambda finished: None
@@ -122,7 +98,7 @@ class Conductor:
 
     def _ask(self, ask: engine.Ask) -> None:
         crew, scenario = self.crew, self.crew.scenario
-        dispatch = self.open[ask.release] = _Dispatch(ask.release, ask.time)
+        dispatch = self.open[ask.release] = Dispatch(ask.release, ask.time)
         if scenario.task.adaptive:
             (dispatch.ask,) = self.backend.call(crew.aggregator, "ask")
             self.asks[ask.release] = dispatch.ask
@@ -133,11 +109,10 @@ class Conductor:
             )
             self.waiting[planned] = partial(self._planned, dispatch)
         else:
-            interval = scenario.participation.interval
-            self._plan(dispatch, Timing(ask.time, ask.time, ask.time + interval, asked=None))
+            self._plan(dispatch, at_once(scenario.participation, ask.time))
             self._dispatch_all(dispatch, range(len(crew.clients)))
 
-    def _planned(self, dispatch: _Dispatch, ref: Ref) -> None:
+    def _planned(self, dispatch: Dispatch, ref: Ref) -> None:
         planned = self._get(ref)
         if planned is None:
             self.ended = dispatch.time
@@ -148,7 +123,7 @@ class Conductor:
         self._plan(dispatch, timing)
         self._dispatch_all(dispatch, sources)
 
-    def _plan(self, dispatch: _Dispatch, timing: Timing) -> None:
+    def _plan(self, dispatch: Dispatch, timing: Timing) -> None:
         """Note when the batch closes, and which asks its reports may still answer."""
         dispatch.timing = timing
         self.due[dispatch.release] = timing.due
@@ -156,19 +131,19 @@ class Conductor:
         dispatch.asks = {v: ask for v, ask in self.asks.items() if v >= oldest}
         self._happened(engine.Planned(dispatch.release, timing.closed, timing.due))
 
-    def _dispatch_all(self, dispatch: _Dispatch, sources: Iterable[int]) -> None:
+    def _dispatch_all(self, dispatch: Dispatch, sources: Iterable[int]) -> None:
         """Ask the actors that hold somebody of the cohort, and no others."""
         for source in sources:
             self._dispatch(dispatch, source)
         self._check_collected(dispatch)
 
-    def _dispatch(self, dispatch: _Dispatch, source: int) -> None:
+    def _dispatch(self, dispatch: Dispatch, source: int) -> None:
         receipt, *batches = self._report(dispatch, source)
         dispatch.acknowledged[source] = 0
         epoch = self.crew.epochs[source]
         self.waiting[receipt] = partial(self._reported, dispatch, source, epoch, batches)
 
-    def _report(self, dispatch: _Dispatch, source: int) -> tuple[Ref, ...]:
+    def _report(self, dispatch: Dispatch, source: int) -> tuple[Ref, ...]:
         client, shufflers = self.crew.clients[source], len(self.crew.collectors)
         versions, asks = tuple(dispatch.asks), tuple(dispatch.asks.values())
         place = (dispatch.release, dispatch.time, dispatch.cohort, shufflers)
@@ -176,7 +151,7 @@ class Conductor:
         return self.backend.call(client, "report", *arguments, returns=1 + shufflers)
 
     def _reported(
-        self, dispatch: _Dispatch, source: int, epoch: int, batches: list[Ref], ref: Ref
+        self, dispatch: Dispatch, source: int, epoch: int, batches: list[Ref], ref: Ref
     ) -> None:
         if epoch != self.crew.epochs[source]:
             return  # a zombie's answer; the respawned actor has been asked again
@@ -190,7 +165,7 @@ class Conductor:
             self._call(then, collector, "collect", batch)
 
     def _collected(
-        self, dispatch: _Dispatch, source: int, epoch: int, collector: Actor, ref: Ref
+        self, dispatch: Dispatch, source: int, epoch: int, collector: Actor, ref: Ref
     ) -> None:
         if epoch != self.crew.epochs[source]:
             return
@@ -206,7 +181,7 @@ class Conductor:
         dispatch.acknowledged[source] += 1
         self._check_collected(dispatch)
 
-    def _check_collected(self, dispatch: _Dispatch) -> None:
+    def _check_collected(self, dispatch: Dispatch) -> None:
         collectors = len(self.crew.collectors)
         if all(acknowledged == collectors for acknowledged in dispatch.acknowledged.values()):
             self._happened(engine.Collected(dispatch.release))
@@ -236,7 +211,7 @@ class Conductor:
             dispatch.participants.append(participants)
             self.waiting[counts] = partial(self._closed, dispatch, number)
 
-    def _closed(self, dispatch: _Dispatch, number: int, ref: Ref) -> None:
+    def _closed(self, dispatch: Dispatch, number: int, ref: Ref) -> None:
         dispatch.counts[number] = self._get(ref)
         if len(dispatch.counts) == len(self.crew.collectors):
             self._happened(engine.Closed(dispatch.release, dispatch.total("reports")))
@@ -247,7 +222,7 @@ class Conductor:
         then = partial(self._charged, dispatch)
         dispatch.charged = self._call(then, self.crew.ledger, "charge", *arguments)
 
-    def _charged(self, dispatch: _Dispatch, ref: Ref) -> None:
+    def _charged(self, dispatch: Dispatch, ref: Ref) -> None:
         self._get(ref)
         if self.crew.scenario.privacy.budget is not None:
             (self.able,) = self.backend.call(self.crew.ledger, "able")
@@ -266,7 +241,7 @@ class Conductor:
         dispatch.chunks.extend(pairwise(cuts(logical * BUCKETS, dispatch.total("bytes"))))
         self._pump(dispatch)
 
-    def _pump(self, dispatch: _Dispatch) -> None:
+    def _pump(self, dispatch: Dispatch) -> None:
         """Keep a few chunks on their way from the shufflers to the aggregator, and no more."""
         while dispatch.chunks and dispatch.folding < _CHUNKS_IN_FLIGHT:
             place = (dispatch.release, *dispatch.chunks.popleft(), not dispatch.chunks)
@@ -276,19 +251,19 @@ class Conductor:
             if not dispatch.chunks:
                 self._step(dispatch)  # an actor does what it is told in the order it was told
 
-    def _folded(self, dispatch: _Dispatch, ref: Ref) -> None:
+    def _folded(self, dispatch: Dispatch, ref: Ref) -> None:
         self._get(ref)
         dispatch.folding -= 1
         self._pump(dispatch)
 
-    def _step(self, dispatch: _Dispatch) -> None:
+    def _step(self, dispatch: Dispatch) -> None:
         assert dispatch.timing is not None
         weight = dispatch.timing.weight
         (public,) = self.backend.call(self.crew.aggregator, "step", dispatch.release, weight)
-        arguments = (self._tally(dispatch), dispatch.ask, public, dispatch.charged)
+        arguments = (dispatch.tally(self.crew.repetition), dispatch.ask, public, dispatch.charged)
         self._call(partial(self._recorded, dispatch), self.crew.metrics, "record", *arguments)
 
-    def _recorded(self, dispatch: _Dispatch, ref: Ref) -> None:
+    def _recorded(self, dispatch: Dispatch, ref: Ref) -> None:
         self.rows.append(self._get(ref))
         self._finish(dispatch)
 
@@ -297,13 +272,13 @@ class Conductor:
             self.backend.call(collector, "discard", discard.release)
         dispatch = self.open[discard.release]
         then = partial(self._withheld, dispatch)
-        self._call(then, self.crew.metrics, "withhold", self._tally(dispatch))
+        self._call(then, self.crew.metrics, "withhold", dispatch.tally(self.crew.repetition))
 
-    def _withheld(self, dispatch: _Dispatch, ref: Ref) -> None:
+    def _withheld(self, dispatch: Dispatch, ref: Ref) -> None:
         self._get(ref)
         self._finish(dispatch)
 
-    def _finish(self, dispatch: _Dispatch) -> None:
+    def _finish(self, dispatch: Dispatch) -> None:
         del self.open[dispatch.release]
         if self.crew.remembers:
             self.since_checkpoint.append(dispatch)
@@ -323,7 +298,9 @@ class Conductor:
         crew.ask(crew.metrics, "flush")
         saved: dict[str, Arrays] = crew.ask(crew.aggregator, "checkpoint")
         saved["metrics"] = crew.ask(crew.metrics, "seen_so_far")
-        saved["clock"] = self._clock(finished)
+        self.due = {release: due for release, due in self.due.items() if release >= finished - 1}
+        told = {version: self._get(ref) for version, ref in self.asks.items()}
+        saved["clock"] = clock(self.due[finished - 1], told)
         if crew.scenario.scheduled:
             saved["schedule"] = crew.ask(crew.collectors[0], "scheduled", finished)
         if crew.remembers:
@@ -332,15 +309,6 @@ class Conductor:
                 name: np.concatenate([part[name] for part in parts]) for name in parts[0]
             }
             self.since_checkpoint.clear()
-        return saved
-
-    def _clock(self, finished: int) -> Arrays:
-        """Return when the next release is due, and what the versions before it were told."""
-        self.due = {release: due for release, due in self.due.items() if release >= finished - 1}
-        saved: Arrays = {"due": np.asarray(self.due[finished - 1])}
-        for version, ref in self.asks.items():
-            for name, array in self._get(ref).broadcast.items():
-                saved[f"{version}.{name}"] = array
         return saved
 
     def _remembered(self, source: int) -> Arrays:
@@ -352,31 +320,3 @@ class Conductor:
                 self._replace(source)
             else:
                 return columns
-
-    def _tally(self, dispatch: _Dispatch) -> Tally:
-        receipts = [dispatch.receipts[source] for source in sorted(dispatch.receipts)]
-        timing = dispatch.timing
-        assert timing is not None
-        if timing.asked is None:
-            timing = replace(timing, asked=sum(receipt.reports for receipt in receipts))
-        return Tally(
-            repetition=self.crew.repetition,
-            release=dispatch.release,
-            timing=timing,
-            reports=dispatch.total("reports"),
-            messages=dispatch.total("messages"),
-            duplicates=dispatch.total("duplicates"),
-            clipped=sum(receipt.clipped for receipt in receipts),
-            truth=np.sum([receipt.truth for receipt in receipts], axis=0),
-        )
-
-
-def _unpacked(saved: Arrays) -> Iterator[tuple[int, Ask]]:
-    """Read the asks of older versions back; see `Conductor._clock`."""
-    told: dict[int, Arrays] = {}
-    for key, array in saved.items():
-        version, _, name = key.partition(".")
-        if name:
-            told.setdefault(int(version), {})[name] = array
-    for version, broadcast in told.items():
-        yield version, Ask(broadcast)

@@ -130,10 +130,10 @@ class Crew:
 
     def _absent(self, population: Counts) -> Any:
         """Let an adversary who sees all data keep clients away; nobody else learns why."""
-        availability = self.scenario.population.availability
-        if not availability.needs_influence:
+        people = self.scenario.population
+        if not people.needs_influence:
             return None
-        parts = []
+        parts: list[Any] = []
         for source in range(len(self.clients)):
             while len(parts) == source:
                 (ref,) = self.backend.call(self.clients[source], "influence", population)
@@ -141,7 +141,7 @@ class Crew:
                     parts.append(self.backend.get(ref))
                 except Lost:
                     self.respawn(source)
-        return availability.absent(np.concatenate(parts))
+        return people.absent(np.concatenate(parts))
 
     def respawn(self, source: int) -> Ref:
         """Replace a dead client actor; from now on batches of its earlier epochs are refused.

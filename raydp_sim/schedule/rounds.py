@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from raydp_sim.population.participation.base import Rounds
+from raydp_sim.population.participation.base import Participation, Rounds
 from raydp_sim.random import Stream
 from raydp_sim.schedule.batch import Cohort, Timing, closing
 from raydp_sim.schedule.world import World
@@ -60,3 +60,9 @@ def _order(done: np.ndarray, lost: np.ndarray, ids: np.ndarray, ask: Stream) -> 
     arriving = np.flatnonzero(~lost)
     tie = ask.clients(ids[arriving]).uniform("tie")[:, 0]
     return arriving[np.lexsort((tie, done[arriving]))]
+
+
+def at_once(policy: Participation, start: float) -> Timing:
+    """Return the timing of a round that each client joins by itself, without any latency."""
+    assert isinstance(policy, Rounds)
+    return Timing(start, start, start + policy.interval, asked=None)

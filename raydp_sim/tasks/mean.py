@@ -85,11 +85,11 @@ class Mean(Task):
 
     def bias(self, mechanism: Mechanism, seen: Counts, population: Counts) -> float:
         """Return the distance between the mean of all participations and the population's mean."""
-        return math.sqrt(_distance(_mean(mechanism, seen), _mean(mechanism, population)))
+        return math.sqrt(distance(exact_mean(mechanism, seen), exact_mean(mechanism, population)))
 
     def influence(self, mechanism: Mechanism, data: Floats, population: Counts) -> Floats:
         """Return each client's part along the direction of the population's mean."""
-        mean = _mean(mechanism, population)
+        mean = exact_mean(mechanism, population)
         size = float(np.sqrt((mean * mean).sum()))
         direction = mean / size if size > 0.0 else np.eye(len(mean))[0]
         if mechanism.domain.norm == "category":

@@ -194,7 +194,12 @@ class UserMean(Task):
         return rotated, client_state
 
     def step(
-        self, mechanism: Mechanism, state: Arrays, counts: Counts, stream: Stream
+        self,
+        mechanism: Mechanism,
+        state: Arrays,
+        counts: Counts,
+        stream: Stream,
+        weight: float = 1.0,
     ) -> tuple[Arrays, Arrays]:
         """Find the densest bins, or estimate the mean; rotate back what is made public."""
         decoded = mechanism.decode(counts, stream)

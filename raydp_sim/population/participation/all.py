@@ -24,6 +24,10 @@ class All(Rounds):
         """Return True for everyone."""
         return np.ones(len(ids), dtype=np.bool_)
 
+    def certain(self, clients: int) -> int:
+        """Return the number of clients."""
+        return clients
+
     def expected(self, clients: int, rate: float) -> float:
         """Return the available part of the population."""
         return clients * rate

@@ -31,6 +31,7 @@ class Asynchronous(Participation):
 
     kind: ClassVar[str] = "asynchronous"
     decided_by = "client"
+    sized_by = "batch"
     batch: Annotated[int, Field(ge=1)]
     every: Span
     patience: Span | None = None
@@ -56,6 +57,10 @@ class Asynchronous(Participation):
         return None
 
     def largest(self, clients: int) -> int:
+        """Return the size that closes a batch."""
+        return self.batch
+
+    def certain(self, clients: int) -> int:
         """Return the size that closes a batch."""
         return self.batch
 

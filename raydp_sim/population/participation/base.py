@@ -30,6 +30,8 @@ class Participation(Piece):
     # Whether every cohort of the available clients is equally likely and nobody learns which it
     # was: only then may privacy be gained from sampling. Not to be assumed of a policy unasked.
     uniform_and_secret: ClassVar[bool] = False
+    # The field that `check` may find fault with.
+    sized_by: ClassVar[str] = "kind"
 
     deadline: Span | None = None
     on_short: Literal["discard", "wait"] = "discard"
@@ -45,6 +47,10 @@ class Participation(Piece):
     def largest(self, clients: int) -> int:
         """Return the largest batch that can form."""
         raise NotImplementedError
+
+    def certain(self, clients: int) -> int:
+        """Return the smallest batch if everyone is there and every report arrives in time."""
+        return 1
 
     def expected(self, clients: int, rate: float) -> float:
         """Return the expected size of a batch, for planning."""

@@ -27,6 +27,7 @@ class OverSelected(Rounds):
 
     kind: ClassVar[str] = "over-selected"
     decided_by = "shuffler"
+    sized_by = "sampled"
     sampled: Annotated[int, Field(ge=1)]
     factor: Annotated[float, Field(ge=1, le=100)] = 1.3
 
@@ -53,6 +54,10 @@ class OverSelected(Rounds):
         return min(self.sampled, asked)
 
     def largest(self, clients: int) -> int:
+        """Return the number of answers taken."""
+        return self.sampled
+
+    def certain(self, clients: int) -> int:
         """Return the number of answers taken."""
         return self.sampled
 

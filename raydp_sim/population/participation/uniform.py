@@ -30,6 +30,7 @@ class Uniform(Rounds):
     kind: ClassVar[str] = "uniform"
     decided_by = "shuffler"
     uniform_and_secret = True
+    sized_by = "sampled"
     sampled: Annotated[int, Field(ge=1)]
 
     def check(self, clients: int) -> str | None:
@@ -39,6 +40,10 @@ class Uniform(Rounds):
         return None
 
     def largest(self, clients: int) -> int:
+        """Return the size of the cohort."""
+        return self.sampled
+
+    def certain(self, clients: int) -> int:
         """Return the size of the cohort."""
         return self.sampled
 
