@@ -51,7 +51,6 @@ class MetricsActor:
         guarantee, participants = charged
         task = self.scenario.task
         mechanism = task.mechanism_for(self.mechanism, ask)
-        local = mechanism.event().epsilon if mechanism.where == "client" else None
         row = {
             "repetition": tally.repetition,
             "release": tally.release,
@@ -63,7 +62,7 @@ class MetricsActor:
             "clipped": tally.clipped,
             "bits": mechanism.bits * tally.reports,
             "wire_bytes": -(-mechanism.bits // 8) * tally.reports,
-            "epsilon_local": local,
+            "epsilon_local": mechanism.epsilon_of_report,
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
             "epsilon_median": guarantee.median,
