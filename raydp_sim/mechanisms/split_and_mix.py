@@ -102,7 +102,8 @@ class SplitAndMix(Mechanism):
             InputError: `noise_clients` is more than every batch is sure to have.
         """
         if self.noise_clients is None:
-            return type(self).model_validate({**self.model_dump(), "noise_clients": honest})
+            enough = min(honest, self.need_clients())
+            return type(self).model_validate({**self.model_dump(), "noise_clients": enough})
         if self.noise_clients > honest:
             remedy = (
                 f"a batch of shuffle.min_batch clients has only {honest} that are honest, whose "
