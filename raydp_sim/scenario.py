@@ -29,6 +29,7 @@ from raydp_sim.population.participation import PARTICIPATION
 from raydp_sim.population.participation.all import All
 from raydp_sim.population.participation.base import Participation, Rounds
 from raydp_sim.population.section import Population
+from raydp_sim.privacy.mixed import honest_clients
 from raydp_sim.random import Stream
 from raydp_sim.registry import piece, search_also
 from raydp_sim.tasks import TASKS
@@ -148,7 +149,7 @@ class Scenario(Section):
         cls = type(self.mechanism)
         try:
             filled = cls.model_validate({**self.mechanism.model_dump(), **known})
-            return calibrated(self, filled)
+            return calibrated(self, filled.for_batches(self._honest()))
         except ValidationError as error:
             raise InputError(describe(error, _known_keys(), prefix=("mechanism",))) from None
 
@@ -167,6 +168,10 @@ class Scenario(Section):
         free = self.privacy.budget is None and not population.needs_influence
         at_once = population.instant and isinstance(self.participation, Rounds)
         return not (alone and free and at_once)
+
+    def _honest(self) -> int:
+        """Return how many honest clients every release is sure to have."""
+        return honest_clients(self.shuffle.min_batch, self.privacy.honest_fraction)
 
     def settled(self) -> "Scenario":
         """Return the scenario with its mechanism filled in and calibrated, once and for all."""

@@ -60,23 +60,23 @@ def summarize(scenario: Scenario, run: RunDir, wall_s: float) -> dict[str, Any]:
 
 def _privacy(scenario: Scenario, run: RunDir) -> dict[str, Any]:
     """Account for what the ledger says happened, repetition by repetition."""
-    events = [stage.event() for stage, _ in scenario.task.stages(scenario.bound_mechanism)]
+    stages = [stage for stage, _ in scenario.task.stages(scenario.bound_mechanism)]
+    alone = [stage.epsilon_of_report for stage in stages]
     guarantees = []
     rows = store.read(run.ledger)
     repetitions = rows["repetition"].to_numpy()
     for repetition in range(scenario.repeat):
         ledger = Ledger(scenario.population.clients, scenario.privacy.delta)
-        ledger.open_view(events[0])
+        ledger.open_view(stages[0].event())
         for index in np.flatnonzero(repetitions == repetition):
             charge = store.Charge.of_row(rows.slice(int(index), 1).to_pylist()[0])
             ledger.charge(charge.event, charge.participants, charge.shuffled)
         guarantees.append(ledger.guarantee(exact=True))
     worst = max(guarantees, key=lambda guarantee: guarantee.epsilon)
-    local = scenario.bound_mechanism.where == "client"
     return {
         "epsilon": worst.epsilon,
         "delta": worst.delta,
-        "epsilon_local": max(event.epsilon for event in events) if local else None,
+        "epsilon_local": max((loss for loss in alone if loss is not None), default=None),
         "bound": worst.bound,
         "assumption": worst.assumption,
         "per_client": {"max": worst.epsilon, "median": worst.median},

@@ -59,7 +59,6 @@ class MetricsActor:
         task, timing = self.scenario.task, tally.timing
         self.seen = self.seen + tally.truth
         mechanism = task.mechanism_for(self.mechanism, ask)
-        local = mechanism.event().epsilon if mechanism.where == "client" else None
         row = {
             "repetition": tally.repetition,
             "release": tally.release,
@@ -78,7 +77,7 @@ class MetricsActor:
             "clipped": tally.clipped,
             "bits": mechanism.bits * tally.reports,
             "wire_bytes": -(-mechanism.bits // 8) * tally.reports,
-            "epsilon_local": local,
+            "epsilon_local": mechanism.epsilon_of_report,
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
             "epsilon_median": guarantee.median,

@@ -165,6 +165,12 @@ class Mechanism(Piece):
 
     # What it costs.
 
+    @property
+    def epsilon_of_report(self) -> float | None:
+        """The loss of one report alone; None where only a whole release has a guarantee."""
+        alone = self.where == "client" and self.guarantee != "shuffled-only"
+        return self.event().epsilon if alone else None
+
     def event(self) -> Event:
         """Return the privacy event of one report or release."""
         raise NotImplementedError
@@ -212,6 +218,13 @@ class Mechanism(Piece):
         alphabet have this.
         """
         raise NotImplementedError
+
+    def for_batches(self, honest: int) -> "Mechanism":
+        """Return the mechanism for batches that all have at least so many honest clients.
+
+        Only a mechanism whose guarantee needs them has to know.
+        """
+        return self
 
     def calibrated(self, releases: int) -> "Mechanism":
         """Return the mechanism with `target` turned into a guarantee per release.

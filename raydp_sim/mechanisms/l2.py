@@ -18,6 +18,7 @@ from raydp_sim.mechanisms.bit_reports import (
 )
 from raydp_sim.mechanisms.blocks import check_coordinates
 from raydp_sim.mechanisms.budget import Calibration
+from raydp_sim.mechanisms.kashin import LEVEL
 from raydp_sim.mechanisms.levels import Allocation, columns, weights
 from raydp_sim.mechanisms.linf import bits_of, from_levels, to_unit
 from raydp_sim.mechanisms.rotation import Kind, Rotation, make_rotation, padded_dimension
@@ -33,14 +34,23 @@ class L2Vector(Mechanism):
     clients, the estimate is unbiased and `mse` is exact; a clipped coordinate pulls it towards 0,
     and `Messages.clipped` counts those that were sampled.
 
+    With rotation "kashin" (their Remark on Kashin's representation) the rotated vector is replaced
+    by coefficients in a frame of N vectors that stay below 3 radius / sqrt(N) for every vector that
+    was tried, in place of sqrt(2 log(2 D clients / beta)) radius / sqrt(D) for most. The error goes
+    with the square of that number, whatever N and D: it beats the "tight" radius where that is
+    above 3, as it always is with the default beta, by 4.8 at d = 1000 and 10,000 clients; and a
+    fixed c = 3 in that nothing is clipped, so there is no bias. The price is the client's time, 25
+    transforms of length N instead of a few entries of one, and log2(N/D) more bits per message.
+
     Fields:
         radius: of the l2 ball, > 0.
-        rotation: "hadamard" (signs, then Walsh-Hadamard on the next power of two D), or "haar" (a
-            uniformly random orthogonal matrix, D = dimension).
+        rotation: "hadamard" (signs, then Walsh-Hadamard on the next power of two D), "haar" (a
+            uniformly random orthogonal matrix, D = dimension), or "kashin" (coefficients in a frame
+            of D = N vectors, the next power of two of 2d).
         rotation_seed: of the rotation, which is public.
         rotated_radius: "tight", radius sqrt(2 log(2 D clients / beta) / D) (Hoeffding); "seed", 10
             radius sqrt(log(D clients / beta) / D) (Theorem 10); or a number c, for c radius /
-            sqrt(D).
+            sqrt(D). With "kashin", "tight" is c = 3.
         beta: probability that anything is clipped, for "tight" and "seed".
         coordinates, levels, allocation, calibration, blocks, decoder: as for "linf", with D in
             place of the dimension.
@@ -85,6 +95,14 @@ class L2Vector(Mechanism):
             "rotated_radius": "seed",
             "calibration": "seed",
         },
+        {
+            "epsilon_local": 3.0,
+            "dimension": 5,
+            "radius": 1.0,
+            "rotation": "kashin",
+            "levels": 2,
+            "decoder": "centred",
+        },
     )
 
     radius: Positive
@@ -104,6 +122,11 @@ class L2Vector(Mechanism):
         if self.dimension is not None:
             full = padded_dimension(self.rotation, self.dimension)
             check_coordinates(self.coordinates, full, "rotated dimension")
+        if self.rotation == "kashin" and self.rotated_radius == "seed":
+            raise ValueError(
+                "rotated_radius is 'seed', which is for random rotations; with rotation 'kashin' "
+                "leave it out, or give a number"
+            )
         return self
 
     @property
@@ -129,6 +152,8 @@ class L2Vector(Mechanism):
     def rotated_bound(self) -> float:
         """The radius that rotated coordinates are clipped to."""
         full, choice = self._rotation.full, self.rotated_radius
+        if self.rotation == "kashin" and choice == "tight":
+            choice = LEVEL
         if not isinstance(choice, str):
             return choice * self.radius / math.sqrt(full)
         if self.clients is None:

@@ -1,4 +1,4 @@
-"""Public random rotations that spread an l2 vector evenly over its coordinates."""
+"""Public random rotations and frames that spread an l2 vector evenly over its coordinates."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Floats
 from raydp_sim.mechanisms.hadamard import FACTORED, cheapest_split, factored, fwht, sampled
+from raydp_sim.mechanisms.kashin import Kashin, frame_size
 from raydp_sim.random import Stream
 
 # Sampled entries of a Hadamard rotation up to which a product is faster than the transform.
@@ -16,15 +17,19 @@ _FEW = 64
 # Doubles of Haar rows gathered at a time.
 _BUFFER = 1 << 16
 
-Kind = Literal["hadamard", "haar"]
+Kind = Literal["hadamard", "haar", "kashin"]
 
 
 class Rotation(Protocol):
-    """An orthogonal matrix U of size `full` that is the same for all clients."""
+    """An orthogonal matrix U of size `full` that is the same for all clients.
+
+    Or a tight frame with `full` vectors: then "U pad(x)" are coefficients of x in it, U^T is the
+    frame, and the vectors, which U^T U projects on, have equal lengths.
+    """
 
     @property
     def full(self) -> int:
-        """Size of the matrix."""
+        """Size of the matrix, or number of the frame's vectors."""
 
     def rotate(self, x: Floats) -> Floats:
         """Return U pad(x) for every row."""
@@ -33,23 +38,27 @@ class Rotation(Protocol):
         """Return entries `rows` (n, L) of U pad(x); message l samples block l % coordinates."""
 
     def back(self, w: Floats) -> Floats:
-        """Return U^T w for every row, all `full` entries."""
+        """Return U^T w for every row; the first entries are those of x."""
 
 
 def make_rotation(kind: Kind, dimension: int, seed: int) -> Rotation:
     """Build a rotation for vectors of a dimension."""
     if kind == "haar":
         return Haar(dimension, seed)
+    if kind == "kashin":
+        return Kashin(dimension, frame_size(dimension), seed)
     return Hadamard(padded_dimension(kind, dimension), seed)
 
 
 def padded_dimension(kind: Kind, dimension: int) -> int:
-    """Return the size of the rotation: the next power of two for Hadamard.
+    """Return the size of the rotation: the next power of two for Hadamard, of 2d for Kashin.
 
     Example:
-        >>> padded_dimension("hadamard", 300), padded_dimension("haar", 300)
-        (512, 300)
+        >>> [padded_dimension(kind, 300) for kind in ("hadamard", "haar", "kashin")]
+        [512, 300, 1024]
     """
+    if kind == "kashin":
+        return frame_size(dimension)
     return dimension if kind == "haar" else 1 << (dimension - 1).bit_length()
 
 

@@ -38,6 +38,33 @@ class CentralRelease:
 
 
 @dataclass(frozen=True)
+class ShuffledRelease:
+    """A shuffler let out all messages of a batch, which together are (epsilon, delta)-DP.
+
+    A report alone is not protected: the view is the multiset of all messages of the batch, and the
+    guarantee counts on `n` of its clients, the charged one included, to follow the protocol.
+    Neighbours replace one client's data. Charged: those who took part.
+
+    Attributes:
+        epsilon, delta: of the release, >= 0.
+        n: honest clients that it takes, >= 1.
+
+    Example:
+        >>> ShuffledRelease(1.0, 1e-8, n=500).n
+        500
+    """
+
+    epsilon: float
+    delta: float
+    n: int
+
+    def __post_init__(self) -> None:
+        check_real(self, "epsilon")
+        check_real(self, "delta")
+        check_whole(self, "n")
+
+
+@dataclass(frozen=True)
 class Shuffle:
     """The messages of n clients, one each of an epsilon0-LDP randomizer, were shuffled.
 
@@ -280,7 +307,7 @@ class LaplaceRelease:
         check_real(self, "epsilon")
 
 
-Event = LocalReport | CentralRelease
+Event = LocalReport | CentralRelease | ShuffledRelease
 """What mechanisms declare and the run's ledger stores."""
 
 Release = (

@@ -18,6 +18,7 @@ from raydp_sim.privacy.events import (
     MultiMessageShuffle,
     Release,
     Shuffle,
+    ShuffledRelease,
     SubsampledMultiMessage,
     SubsampledShuffle,
 )
@@ -58,6 +59,14 @@ _CENTRAL = (
     "the released estimates, against anyone who sees them, if the aggregator that holds the "
     "raw values is trusted; neighbours replace one client's data",
 )
+_TOGETHER = (
+    "basic-composition",
+    "the shuffled messages of all releases, against a server that sees nothing else, if the "
+    "shuffler is honest and so are at least {n} clients of every batch; a report alone is not "
+    "protected, not even from the shuffler; neighbours replace one client's data; those who took "
+    "part are charged",
+)
+_VIEWS = {LocalReport: _LOCAL, CentralRelease: _CENTRAL, ShuffledRelease: _TOGETHER}
 _SHUFFLED = (
     "the shuffled messages of all releases, against a server that sees nothing else, if the "
     "shuffler is honest and so are the clients counted; neighbours replace one client's data; "
@@ -166,8 +175,10 @@ class Ledger:
     def _composed(self) -> Guarantee:
         kinds = {type(event) for event in self.charged} or {LocalReport}
         if len(kinds) > 1:
-            raise ValueError("local and central events in one ledger have no common view")
-        bound, assumption = _CENTRAL if kinds == {CentralRelease} else _LOCAL
+            raise ValueError("events of different kinds in one ledger have no common view")
+        bound, assumption = _VIEWS[kinds.pop()]
+        if honest := [event.n for event in self.charged if isinstance(event, ShuffledRelease)]:
+            assumption = assumption.format(n=max(honest))
         if len(self.charged) == 1:
             (event, taken), *_ = self.charged.items()
             most, median = taken.everyone + taken.most, taken.everyone + taken.median

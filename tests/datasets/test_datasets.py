@@ -4,8 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 
 from raydp_sim.datasets import DATASETS
+from raydp_sim.datasets.categorical import Categorical
 from raydp_sim.datasets.file import File
 from raydp_sim.datasets.gaussian import Gaussian
 from raydp_sim.errors import InputError
@@ -21,6 +23,8 @@ IDS = np.arange(400, dtype=np.uint32)
         {"kind": "gaussian", "dimension": 130, "clip": 2.0, "norm": "l2", "mean": 0.5},
         {"kind": "gaussian", "dimension": 2, "mean": [0.5, -0.5], "sd": 0.1},
         {"kind": "bernoulli", "probability": 0.2, "dimension": 3},
+        {"kind": "categorical", "categories": 50},
+        {"kind": "categorical", "frequencies": [0.5, 0.2, 0.3]},
         {"kind": "samples", "samples": 7, "dimension": 3, "mean": [0.0, 1.0, 2.0]},
         {"kind": "samples", "samples": 700, "clip": 2.0},
         {"kind": "samples", "samples": 9, "dimension": 3, "mean": [0.0, 1.0, 2.0], "clip": 1.0},
@@ -40,6 +44,54 @@ def test_gaussian_clips_into_the_ball_asked_for():
     ball = Gaussian(dimension=8, clip=0.5, norm="l2").values(IDS, stream)
     assert np.abs(cube).max() == 0.5
     assert np.linalg.norm(ball, axis=1).max() <= 0.5 + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("data", "shares"),
+    [
+        (Categorical(categories=4), np.array([12, 6, 4, 3]) / 25),
+        (Categorical(categories=5, exponent=0.0), np.full(5, 0.2)),
+        (Categorical(categories=3, exponent=2.0), np.array([36, 9, 4]) / 49),
+        (Categorical(frequencies=[0, 3, 0, 1, 0]), np.array([0, 3, 0, 1, 0]) / 4),
+    ],
+)
+def test_categories_have_their_shares(data, shares):
+    """Chi-square over 100,000 clients: a false alarm has probability 1e-8."""
+    drawn = data.values(np.arange(100_000, dtype=np.uint32), Stream(5).at("data"))
+    assert drawn.shape == (100_000, data.width()) and data.width() == 1
+    assert data.shares == pytest.approx(shares)
+    seen = np.bincount(drawn[:, 0].astype(int), minlength=len(shares))
+    assert len(seen) == len(shares) and not seen[shares == 0].any()
+    expected = 100_000 * shares[shares > 0]
+    statistic = ((seen[shares > 0] - expected) ** 2 / expected).sum()
+    assert stats.chi2.sf(statistic, len(expected) - 1) > 1e-8
+
+
+def test_rounding_draws_no_category_of_share_0():
+    data = Categorical(frequencies=[0.1] * 10 + [0.0])
+    assert data.ends()[8] < 1.0 and (data.ends()[9:] == 1.0).all()
+    assert np.cumsum(data.shares)[9] < 1.0, "the sum rounds down, so the end had to be set"
+    assert data == Categorical(frequencies=[0.1] * 10 + [0.0])
+
+
+@pytest.mark.parametrize(
+    ("section", "says"),
+    [
+        ({}, "give categories, or frequencies"),
+        ({"categories": 1}, "greater than or equal to 2"),
+        ({"categories": 3, "frequencies": [0.5, 0.5]}, "frequencies has 2 numbers for 3 categ"),
+        ({"frequencies": [1.0]}, "frequencies has 1 numbers for at least 2"),
+        ({"frequencies": [0.0, 0.0]}, "add up to 0"),
+        ({"frequencies": [1e308, 1e308]}, "overflow"),
+        ({"frequencies": [0.5, -0.5]}, "greater than or equal to 0"),
+        ({"frequencies": [0.5, float("nan")]}, "frequencies"),
+        ({"frequencies": [0.5, 0.5], "exponent": 1.0}, "exponent is 1; leave it out"),
+        ({"categories": 5, "exponent": -1.0}, "greater than or equal to 0"),
+    ],
+)
+def test_categories_that_make_no_sense_are_refused(section, says):
+    with pytest.raises(ValueError, match=says):
+        Categorical.model_validate(section)
 
 
 @pytest.mark.parametrize("ending", ["npy", "csv", "parquet"])

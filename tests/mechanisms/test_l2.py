@@ -78,7 +78,7 @@ def test_the_loss_is_that_of_the_linf_mechanism():
     st.integers(1, 9),
     st.integers(1, 9),
     st.integers(1, 3),
-    st.sampled_from(["hadamard", "haar"]),
+    st.sampled_from(["hadamard", "haar", "kashin"]),
     st.sampled_from(["pad", "balanced"]),
     st.sampled_from(["seed", "centred"]),
 )

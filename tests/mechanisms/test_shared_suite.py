@@ -9,7 +9,7 @@ from scipy import stats
 
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.mechanisms.base import Mechanism
-from raydp_sim.privacy.events import CentralRelease, LocalReport
+from raydp_sim.privacy.events import CentralRelease, LocalReport, ShuffledRelease
 from raydp_sim.random import Stream
 
 from .support import (
@@ -55,9 +55,13 @@ def test_shapes_and_types(mechanism):
 @every
 def test_the_event_says_where_the_noise_is_drawn(mechanism):
     event = mechanism.event()
-    assert isinstance(event, LocalReport if mechanism.where == "client" else CentralRelease)
+    kind = LocalReport if mechanism.where == "client" else CentralRelease
+    assert isinstance(event, ShuffledRelease if mechanism.guarantee == "shuffled-only" else kind)
+    if mechanism.guarantee == "none":
+        assert math.isinf(event.epsilon)
+        return
     assert 0.0 < event.epsilon <= mechanism.need_epsilon()
-    assert (event.delta > 0.0) == (mechanism.guarantee == "approximate")
+    assert (event.delta > 0.0) == (mechanism.guarantee in ("approximate", "shuffled-only"))
 
 
 @every
@@ -263,6 +267,10 @@ def test_a_target_is_shared_between_releases(mechanism):
     own = {cls.epsilon_field, cls.delta_field}
     parameters = {k: v for k, v in mechanism.model_dump(exclude_none=True).items() if k not in own}
     target = {"epsilon": 8.0, "delta": 1e-6}
+    if mechanism.guarantee == "none":
+        with pytest.raises(ValueError, match="adds no noise"):
+            cls.model_validate({**parameters, "target": target})
+        return
     whole = cls.model_validate({**parameters, "target": target})
     with pytest.raises(ValueError, match="calibrated"):
         whole.event()
