@@ -129,6 +129,8 @@ class Conductor:
         self.due[dispatch.release] = timing.due
         oldest = dispatch.release - timing.stalest
         dispatch.asks = {v: ask for v, ask in self.asks.items() if v >= oldest}
+        kept = dispatch.release + 1 if timing.oldest is None else timing.oldest
+        self.asks = {v: ask for v, ask in self.asks.items() if v >= kept}
         self._happened(engine.Planned(dispatch.release, timing.closed, timing.due))
 
     def _dispatch_all(self, dispatch: Dispatch, sources: Iterable[int]) -> None:
@@ -299,7 +301,7 @@ class Conductor:
         saved: dict[str, Arrays] = crew.ask(crew.aggregator, "checkpoint")
         saved["metrics"] = crew.ask(crew.metrics, "seen_so_far")
         self.due = {release: due for release, due in self.due.items() if release >= finished - 1}
-        told = {version: self._get(ref) for version, ref in self.asks.items()}
+        told = {v: ask if isinstance(ask, Ask) else self._get(ask) for v, ask in self.asks.items()}
         saved["clock"] = clock(self.due[finished - 1], told)
         if crew.scenario.scheduled:
             saved["schedule"] = crew.ask(crew.collectors[0], "scheduled", finished)

@@ -46,6 +46,7 @@ class Timing:
         staleness: mean over the batch of how many releases a report's ask is behind.
         stalest: the largest of them.
         weight: mean weight of the batch's reports.
+        oldest: the oldest ask that a client still works on after the close; None if none does.
     """
 
     opened: float
@@ -58,6 +59,7 @@ class Timing:
     staleness: float = 0.0
     stalest: int = 0
     weight: float = 1.0
+    oldest: int | None = None
 
 
 def closing(arrivals: Floats, wanted: int, limit: float, least: int, wait: bool) -> float:

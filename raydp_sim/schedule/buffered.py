@@ -161,6 +161,7 @@ class Buffer:
         self.in_batch[ids] = False
         self.held = Arrivals()
         weights = self.policy.weights(staleness)
+        under_way = self.calendar.rows().version
         timing = Timing(
             opened=opened,
             closed=self.now,
@@ -169,5 +170,6 @@ class Buffer:
             staleness=float(staleness.mean()) if len(ids) else 0.0,
             stalest=int(staleness.max(initial=0)),
             weight=1.0 if weights is None or len(ids) == 0 else float(weights.mean()),
+            oldest=int(under_way.min()) if len(under_way) else None,
         )
         return Cohort(ids, staleness, twice), timing

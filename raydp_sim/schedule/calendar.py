@@ -101,8 +101,8 @@ class Calendar:
             self.near = self.near.take(slice(0, cut))
 
     def rows(self) -> Arrivals:
-        """Return everything, in order."""
-        return joined([self.near, *self.far]).in_order()
+        """Return everything, in any order."""
+        return joined([self.near, *self.far])
 
     def _bring_near(self) -> None:
         far = joined(self.far)
