@@ -154,6 +154,8 @@ class Run:
             conductor = Conductor(crew, finished, (saved or {}).get("clock"))
             conductor.on_finished = self._checkpointer(conductor, repetition)
             yield from conductor.play(rounds)
+            if conductor.ended is not None:
+                self._end_early(conductor, repetition)
 
     def _open(self, lock: contextlib.ExitStack) -> None:
         if not self.directory.begun():
@@ -172,6 +174,13 @@ class Run:
             last = time.monotonic()
 
         return checkpoint
+
+    def _end_early(self, conductor: Conductor, repetition: int) -> None:
+        """Keep what was released when clients stayed away for good."""
+        finished = conductor.state.floor
+        self._note(f"nobody came any more after release {finished - 1} of repetition {repetition}")
+        if finished:
+            self.directory.save(Checkpoint(repetition, finished, conductor.checkpoint(finished)))
 
     def _finish(self, wall_s: float) -> None:
         summary = summarize(self.scenario, self.directory, wall_s)

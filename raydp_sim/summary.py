@@ -55,6 +55,13 @@ def summarize(scenario: Scenario, run: RunDir, wall_s: float) -> dict[str, Any]:
     }
     if errors:
         document["standard_errors"] = errors
+    played = len(rows) + withheld
+    if played < scenario.task.rounds * scenario.repeat:
+        document["ended_early"] = (
+            f"{played} of {scenario.task.rounds * scenario.repeat} releases were played: then no "
+            "batch closed for as long as participation.patience allows; let more clients come "
+            "(population.availability), lower participation.batch, or be more patient"
+        )
     return document
 
 

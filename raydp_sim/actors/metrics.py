@@ -68,7 +68,7 @@ class MetricsActor:
             "batch_size": tally.reports,
             "messages": tally.messages,
             "asked": timing.asked,
-            "missing": (timing.asked or 0) - tally.reports,
+            "missing": timing.missing,
             "dropped": timing.dropped,
             "late": timing.late,
             "repeated": timing.repeated,

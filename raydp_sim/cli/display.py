@@ -180,6 +180,8 @@ def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("clients", f"{summary['clients']:,}"),
         ("releases", _releases(counts, rounds, repeat)),
     ]
+    if "ended_early" in summary:
+        facts.append(("ended early", summary["ended_early"]))
     for name, value in metrics.items():
         error = f" ± {errors[name]:.2g} (standard error)" if name in errors else ""
         facts.append((_words(name), f"{value:.4g}{error}"))

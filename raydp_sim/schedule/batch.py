@@ -40,6 +40,8 @@ class Timing:
         due: when the next one may open.
         asked: clients that began to work in that time; None where each client decides for itself
             and only the receipts tell.
+        missing: reports that are not in the batch although they were asked for; those that are
+            still under way to a later batch do not count.
         dropped: reports that were lost meanwhile.
         late: reports and copies that came after the close of the batch they were meant for.
         repeated: reports that came twice before the close.
@@ -53,6 +55,7 @@ class Timing:
     closed: float
     due: float
     asked: int | None
+    missing: int = 0
     dropped: int = 0
     late: int = 0
     repeated: int = 0

@@ -65,7 +65,7 @@ class Buffer:
 
     def saved(self) -> dict[str, Any]:
         """Return all that a resumed run needs: the clock and what is under way."""
-        rows = self.calendar.rows()
+        rows = self.calendar.rows().in_order()
         columns = {each.name: getattr(rows, each.name) for each in fields(Arrivals)}
         return {"now": np.asarray(self.now), **columns}
 
@@ -166,6 +166,7 @@ class Buffer:
             opened=opened,
             closed=self.now,
             due=self.now,
+            missing=counts["dropped"],
             **counts,
             staleness=float(staleness.mean()) if len(ids) else 0.0,
             stalest=int(staleness.max(initial=0)),

@@ -49,6 +49,7 @@ def plan_round(
         closed=closed,
         due=max(closed, start + policy.interval),
         asked=len(ids),
+        missing=len(ids) - len(members),
         dropped=int(np.count_nonzero(answers.lost)),
         late=len(order) - len(members) + copies - len(twice),
         repeated=len(twice),

@@ -44,7 +44,7 @@ def test_a_respawned_actor_remembers_what_its_clients_did(seed, tmp_path):
     crew.begin(0, 0, None)
     (tmp_path / "ledger").mkdir()
     conductor = Conductor(crew)
-    conductor.on_finished = lambda finished: finished % 3 or conductor.checkpoint()
+    conductor.on_finished = lambda finished: finished % 3 or conductor.checkpoint(finished)
     call = backend.call
 
     def deadly(actor, method, *args, returns=1):
@@ -67,7 +67,7 @@ def test_a_tasks_draws_are_never_the_randomizers():
     )
     actor = ClientActor(base.document(), 0, 0, 0, 400)
     actor.load(0, None)
-    _, batch = actor.report(0, 0.0, Ask(), None, 1)
+    _, batch = actor.report(0, 0.0, None, 1, (), Ask())
     flip = 1 / (1 + np.exp(1.0))
     predicted = actor.remembered()["drawn"] < flip
     # Of 400 clients about 107 send a 1; all of them would be predicted.
@@ -98,7 +98,7 @@ def test_a_killed_process_remembers_on_ray(tmp_path, ray_session):
     crew.begin(0, 0, None)
     (tmp_path / "ledger").mkdir()
     conductor = Conductor(crew)
-    conductor.on_finished = lambda finished: finished % 4 or conductor.checkpoint()
+    conductor.on_finished = lambda finished: finished % 4 or conductor.checkpoint(finished)
     rows = []
     for row in conductor.play(9):
         rows.append(row)

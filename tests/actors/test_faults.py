@@ -339,7 +339,7 @@ def test_a_respawned_client_sends_the_same_messages_again():
     for epoch in (0, 1):
         actor = ClientActor(base.document(), 0, epoch, 0, 200)
         actor.load(0, None)
-        batches.append(actor.report(3, 3.0, Ask(), None, 1)[1])
+        batches.append(actor.report(3, 3.0, None, 1, (), Ask())[1])
     assert np.array_equal(batches[0].payload, batches[1].payload)
     assert [batch.epoch for batch in batches] == [0, 1]
 
