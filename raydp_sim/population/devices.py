@@ -79,7 +79,7 @@ class Devices:
         """Draw each client's duration by its class; `ask` keys the draws, `root` the classes."""
 
         def draw(one: DeviceClass, rows: NDArray[np.int64]) -> Floats:
-            return one.latency.durations(ask.at(one.name).clients(ids[rows])) / one.speed
+            return one.latency.durations(ask.at("class", one.name).clients(ids[rows])) / one.speed
 
         return self._by_class(ids, root, draw, np.float64)
 
