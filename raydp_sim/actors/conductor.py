@@ -17,7 +17,7 @@ from raydp_sim.errors import RunError
 from raydp_sim.schedule.batch import Timing
 from raydp_sim.schedule.rounds import at_once
 from raydp_sim.shuffle import cuts
-from raydp_sim.tasks.base import Arrays
+from raydp_sim.tasks.base import Arrays, Ask
 
 _CHUNKS_IN_FLIGHT = 4
 _DEPTH = 3  # releases under way at once when an ask does not depend on the one before
