@@ -85,6 +85,17 @@ def planned_batch(scenario: "Scenario") -> int:
     return least
 
 
+def worst_release(scenario: "Scenario", mechanism: Mechanism) -> Release | None:
+    """Return the costliest release a client may have to pay for: the smallest batch let out.
+
+    Where clients stay home to keep within a budget a batch may shrink down to `min_batch`, also
+    if everyone is always there.
+    """
+    if scenario.trust != "shuffle" or sampling_counts(scenario) is None:
+        return release_event(scenario, mechanism, planned_batch(scenario))
+    return release_event(scenario, mechanism, scenario.shuffle.min_batch)
+
+
 def planned(scenario: "Scenario", mechanism: Mechanism, delta: float | None = None) -> float:
     """Return epsilon of a client in every release, at `privacy.delta` unless said otherwise."""
     ledger = Ledger(clients=1, delta=scenario.privacy.delta if delta is None else delta)

@@ -29,6 +29,9 @@ def check_participation(scenario: "Scenario") -> None:
             "every batch would be empty; raise it"
         )
         raise bad_field("participation.deadline", deadline, remedy)
+    if scenario.privacy.budget is not None and _staged(scenario):
+        remedy = "this task has stages, and who has paid for one could not go on; leave it out"
+        raise bad_field("privacy.budget.epsilon", scenario.privacy.budget.epsilon, remedy)
     if isinstance(policy, Asynchronous):
         _check_asynchronous(scenario, policy)
     elif population.dropout > 0.0 and deadline is None:
@@ -39,9 +42,13 @@ def check_participation(scenario: "Scenario") -> None:
         raise bad_field("participation.deadline", None, remedy)
 
 
+def _staged(scenario: "Scenario") -> bool:
+    return len(scenario.task.stages(scenario.bound_mechanism)) > 1
+
+
 def _check_asynchronous(scenario: "Scenario", policy: Asynchronous) -> None:
     mechanism = scenario.bound_mechanism
-    if len(scenario.task.stages(mechanism)) > 1:
+    if _staged(scenario):
         remedy = "this task has stages, and a late report would answer the wrong one; use rounds"
         raise bad_field("participation.kind", policy.kind, remedy)
     if policy.staleness_exponent > 0.0 and mechanism.domain.norm in ("category", "binary"):

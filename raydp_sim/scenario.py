@@ -56,8 +56,20 @@ class Shuffle(Section):
     min_batch: Annotated[int, Field(ge=1)] = 1
 
 
+class Budget(Section):
+    """What the whole run may cost one client.
+
+    Fields:
+        epsilon: of everything the client takes part in.
+        delta: that goes with it; 0 counts pure losses only.
+    """
+
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
 class Privacy(Section):
-    """How privacy is reported.
+    """How privacy is reported, and what it may cost a client.
 
     Fields:
         delta: the largest failure probability that the whole run may end with; shuffled releases
@@ -65,12 +77,23 @@ class Privacy(Section):
         honest_fraction: share of every batch that does not collude; only those hide a client.
         bound: which bound to report; `best`, the smallest one that is proved, is the only
             choice so far.
+        budget: `{epsilon, delta}` of every client: who cannot afford the next release, should its
+            batch be the smallest that is let out, stays home; none unless given.
     """
 
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     honest_fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
     bound: Literal["best"] = "best"
-    budget: None = None
+    budget: Budget | None = None
+
+    @model_validator(mode="after")
+    def _budget_within_delta(self) -> "Privacy":
+        if self.budget is not None and self.budget.delta > self.delta:
+            raise ValueError(
+                f"budget.delta is {self.budget.delta:g}; it must be at most privacy.delta, which "
+                f"is {self.delta:g}"
+            )
+        return self
 
 
 class Placement(Section):

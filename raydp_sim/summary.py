@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from raydp_sim.accounting import amplifies, sampling_counts
+from raydp_sim.accounting import amplifies, planned, sampling_counts, worst_release
 from raydp_sim.metrics import streams
 from raydp_sim.privacy import store
-from raydp_sim.privacy.ledger import Ledger
+from raydp_sim.privacy.filter import Filter
+from raydp_sim.privacy.histories import Standing, replayed, standing
 from raydp_sim.provenance import provenance
 from raydp_sim.rundir import RunDir
 from raydp_sim.scenario import Scenario
@@ -67,28 +68,67 @@ def summarize(scenario: Scenario, run: RunDir, wall_s: float) -> dict[str, Any]:
 
 def _privacy(scenario: Scenario, run: RunDir) -> dict[str, Any]:
     """Account for what the ledger says happened, repetition by repetition."""
-    stages = [stage for stage, _ in scenario.task.stages(scenario.bound_mechanism)]
+    mechanism, budget = scenario.bound_mechanism, scenario.privacy.budget
+    stages = [stage for stage, _ in scenario.task.stages(mechanism)]
     alone = [stage.epsilon_of_report for stage in stages]
-    guarantees = []
-    rows = store.read(run.ledger)
-    repetitions = rows["repetition"].to_numpy()
-    for repetition in range(scenario.repeat):
-        ledger = Ledger(scenario.population.clients, scenario.privacy.delta)
-        ledger.open_view(stages[0].event())
-        for index in np.flatnonzero(repetitions == repetition):
-            charge = store.Charge.of_row(rows.slice(int(index), 1).to_pylist()[0])
-            ledger.charge(charge.event, charge.participants, charge.shuffled)
-        guarantees.append(ledger.guarantee(exact=True))
-    worst = max(guarantees, key=lambda guarantee: guarantee.epsilon)
-    return {
-        "epsilon": worst.epsilon,
-        "delta": worst.delta,
+    worst, unable = _worst(scenario, run)
+    found = worst.guarantee
+    document: dict[str, Any] = {
+        "epsilon": found.epsilon,
+        "delta": found.delta,
+        "planned": planned(scenario, mechanism),
         "epsilon_local": max((loss for loss in alone if loss is not None), default=None),
-        "bound": worst.bound,
-        "assumption": worst.assumption,
-        "per_client": {"max": worst.epsilon, "median": worst.median},
+        "bound": found.bound,
+        "assumption": found.assumption,
+        "per_client": worst.per_client(),
+        "participation": worst.participation,
+        "amplification": _amplification(scenario, worst),
         "sampling": _sampling(scenario),
     }
+    if budget is not None:
+        document["budget"] = {**budget.model_dump(), "exhausted": unable}
+    return document
+
+
+def _worst(scenario: Scenario, run: RunDir) -> tuple[Standing, float]:
+    """Return how the clients of the worst repetition stand, and how many have used up a budget."""
+    mechanism, given = scenario.bound_mechanism, scenario.privacy.budget
+    first = scenario.task.stages(mechanism)[0][0]
+    outcomes = []
+    for repetition in range(scenario.repeat):
+        ledger = replayed(
+            store.charges(run.ledger, repetition),
+            scenario.population.clients,
+            scenario.privacy.delta,
+            view=first.event(),
+        )
+        unable = 0.0
+        if given is not None:
+            budget = Filter(given.epsilon, given.delta)
+            able = ledger.able(mechanism.event(), worst_release(scenario, mechanism), budget)
+            unable = float((~able).mean())
+        outcomes.append((standing(ledger, exact=True), unable))
+    return max(outcomes, key=lambda outcome: outcome[0].guarantee.epsilon)
+
+
+def _amplification(scenario: Scenario, worst: Standing) -> dict[str, Any]:
+    """Say which amplification the reported epsilon rests on, and why not on the others."""
+    sampled, batch, none = "sampled shuffle", "shuffle of the batch that formed", "none"
+    if scenario.trust != "shuffle":
+        why = f"nothing is shuffled: trust is {scenario.trust}"
+        return {"used": none, "not_used": {sampled: why, batch: why}}
+    if not worst.guarantee.amplified:
+        smaller = "the sum of the local losses is not larger"
+        if not amplifies(scenario, scenario.bound_mechanism):
+            smaller = "there is no shuffled stream of a pure randomizer"
+        unsampled = sampling_counts(scenario) or smaller
+        return {"used": none, "not_used": {sampled: unsampled, batch: smaller}}
+    larger = "the sum of the local losses is larger"
+    if worst.sampled:
+        never = "every eligible client is charged for the sampled shuffle; the two are never mixed"
+        return {"used": sampled, "not_used": {batch: never, none: larger}}
+    why = sampling_counts(scenario) or "what was released is not a sampled shuffle"
+    return {"used": batch, "not_used": {sampled: why, none: larger}}
 
 
 def _sampling(scenario: Scenario) -> str:

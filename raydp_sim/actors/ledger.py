@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from raydp_sim.accounting import release_event
+from raydp_sim.accounting import release_event, worst_release
 from raydp_sim.errors import RunError
 from raydp_sim.privacy import store
+from raydp_sim.privacy.filter import Filter, Mask
 from raydp_sim.privacy.ledger import Guarantee, Ledger
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
@@ -21,6 +22,8 @@ class LedgerActor:
         self.scenario = Scenario.model_validate(document)
         self.mechanism = self.scenario.bound_mechanism
         self.folder = Path(folder)
+        given = self.scenario.privacy.budget
+        self.budget = None if given is None else Filter(given.epsilon, given.delta)
         self.begin(0, 0)
 
     def begin(self, repetition: int, finished: int) -> None:
@@ -32,8 +35,7 @@ class LedgerActor:
         self.repetition = repetition
         self.ledger = Ledger(self.scenario.population.clients, self.scenario.privacy.delta)
         self.paid: dict[int, store.Charge] = {}
-        for row in store.read(self.folder, repetition).to_pylist():
-            charge = store.Charge.of_row(row)
+        for charge in store.charges(self.folder, repetition):
             if charge.release < finished:
                 self.ledger.charge(charge.event, charge.participants, charge.shuffled)
             else:
@@ -64,6 +66,17 @@ class LedgerActor:
             )
         self.ledger.charge(charge.event, charge.participants, charge.shuffled)
         return self.ledger.guarantee(), len(ids)
+
+    def able(self) -> Mask | None:
+        """Say which clients can afford to take part once more; None without a budget.
+
+        It follows from the releases charged so far. Whoever is asked next must be asked after this
+        and charged before anyone is asked again, or be let out of the cohorts meanwhile.
+        """
+        if self.budget is None:
+            return None
+        worst = worst_release(self.scenario, self.mechanism)
+        return self.ledger.able(self.mechanism.event(), worst, self.budget)
 
     def _union(self, parts: tuple[Ids | range, ...]) -> Ids:
         present = np.zeros(self.scenario.population.clients, np.bool_)

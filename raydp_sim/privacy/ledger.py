@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from raydp_sim.privacy.accountant import account
 from raydp_sim.privacy.caps import pure_epsilon
-from raydp_sim.privacy.conversion import order_grid
+from raydp_sim.privacy.divergences import Divergences
 from raydp_sim.privacy.events import (
     CentralRelease,
     Event,
@@ -22,10 +22,12 @@ from raydp_sim.privacy.events import (
     SubsampledMultiMessage,
     SubsampledShuffle,
 )
+from raydp_sim.privacy.filter import ALPHA_MAX, Filter, Mask
+from raydp_sim.privacy.numerics import Array
+from raydp_sim.privacy.participations import Participations
 from raydp_sim.privacy.streaming import event_vector
 from raydp_sim.random import Ids
 
-_ALPHA_MAX = 1024
 _SAMPLED = (SubsampledShuffle, SubsampledMultiMessage)
 
 
@@ -46,6 +48,11 @@ class Guarantee:
     median: float
     bound: str
     assumption: str
+
+    @property
+    def amplified(self) -> bool:
+        """Whether it is of releases as a whole, not the sum of what single reports cost."""
+        return self.bound not in (_LOCAL[0], _CENTRAL[0])
 
 
 _LOCAL = (
@@ -80,34 +87,22 @@ _WHO = {
 
 
 @dataclass
-class _Participations:
-    """How often each client was charged one event; releases with everyone are counted apart."""
-
-    counts: NDArray[np.int32]
-    everyone: int = 0
-    most: int = 0
-    median: float = 0.0
-
-    def add(self, participants: Ids | range, times: int) -> None:
-        if isinstance(participants, range):
-            if len(participants) == len(self.counts):
-                self.everyone += times
-                return
-            self.counts[participants.start : participants.stop] += times
-        else:
-            self.counts[participants] += times
-        self.most, self.median = int(self.counts.max()), _median(self.counts)
-
-
-@dataclass
 class Ledger:
-    """Participations per client and event.
+    """Who was charged for what, summed up client by client as it happens.
 
     Two accounts are kept side by side. Basic composition: epsilons and deltas add up over the
     releases a client took part in. Of releases as a whole (shuffled, or with known noise) Renyi
     divergences add up: either every release is charged to all eligible clients (sampled events) or
     every one to its participants, never a mixture. The smaller guarantee is reported, with the view
     it holds for.
+
+    A charge costs participants times orders, whatever was charged before.
+
+    Attributes:
+        clients: how many there are.
+        delta: at which divergences are converted.
+        charged: how often each event was charged.
+        shuffled: how often each release was.
 
     Example:
         >>> ledger = Ledger(clients=3)
@@ -119,13 +114,16 @@ class Ledger:
 
     clients: int
     delta: float = 1e-6
-    charged: dict[Event, _Participations] = field(default_factory=dict)
-    shuffled: dict[Release, _Participations] = field(default_factory=dict)
+    charged: dict[Event, int] = field(default_factory=dict)
+    shuffled: dict[Release, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._taken = Participations(self.clients)
+        self._spent = Divergences(self.clients, self.delta)
 
     def open_view(self, event: Event) -> None:
         """Say which kind of event will be charged, so that an empty account names its view too."""
-        if event not in self.charged:
-            self.charged[event] = _Participations(np.zeros(self.clients, np.int32))
+        self.charged.setdefault(event, 0)
 
     def charge(
         self,
@@ -144,17 +142,19 @@ class Ledger:
         """
         if len(participants) and int(participants[-1]) >= self.clients:
             raise ValueError(f"client {int(participants[-1])} is not among {self.clients}")
+        who = None if len(participants) == self.clients else participants
         if release is not None:
-            sampled = {isinstance(known, _SAMPLED) for known in (*self.shuffled, release)}
+            sampled = {charged_to_all(known) for known in (*self.shuffled, release)}
             if len(sampled) > 1:
                 raise ValueError("a run charges all eligible clients or participants, never both")
-            if release not in self.shuffled:
-                fresh = np.zeros(0 if isinstance(release, _SAMPLED) else self.clients, np.int32)
-                self.shuffled[release] = _Participations(fresh)
-            everyone = isinstance(release, _SAMPLED)
-            self.shuffled[release].add(range(0) if everyone else participants, times)
-        self.open_view(event)
-        self.charged[event].add(participants, times)
+            cost, pure = event_vector(release, None, ALPHA_MAX), pure_epsilon(release)
+            everyone = sampled == {True}
+            paid = times if everyone or len(participants) else 0
+            self.shuffled[release] = self.shuffled.get(release, 0) + paid
+            if paid:
+                self._spent.add(paid * cost, paid * pure, None if everyone else who)
+        self.charged[event] = self.charged.get(event, 0) + times
+        self._taken.add(event, who, times)
 
     def guarantee(self, exact: bool = False) -> Guarantee:
         """Return what has been proved for the worst and the median client.
@@ -172,6 +172,39 @@ class Ledger:
         # Where the sum of local losses is smaller it holds in the shuffled view too.
         return local
 
+    def epsilons(self, exact: bool = False) -> Array:
+        """Return every client's epsilon, in the view that `guarantee` reports."""
+        found = self.guarantee(exact)
+        if not found.amplified:
+            return self._taken.epsilons()
+        if self._spent.rows is None:
+            return np.full(self.clients, found.epsilon)
+        return self._spent.each()
+
+    def participations(self) -> NDArray[np.int64]:
+        """Return in how many releases each client took part."""
+        return self._taken.totals()
+
+    def never(self) -> float:
+        """Return the share of clients that nothing was charged to."""
+        everyone = any(charged_to_all(known) and times for known, times in self.shuffled.items())
+        return 0.0 if everyone else float((self._taken.totals() == 0).mean())
+
+    def able(self, event: Event, release: Release | None, budget: Filter) -> Mask:
+        """Say which clients can afford to take part once more.
+
+        Args:
+            event: what the next report costs.
+            release: what the next release may be at worst, with the smallest batch that is let
+                out; None where only reports count.
+            budget: of every client.
+        """
+        if release is None:
+            taken = self._taken
+            return budget.allows_basic(taken.epsilons(), taken.deltas(), event.epsilon, event.delta)
+        cost = event_vector(release, None, ALPHA_MAX)
+        return self._spent.able(budget, cost, pure_epsilon(release), release)
+
     def _composed(self) -> Guarantee:
         kinds = {type(event) for event in self.charged} or {LocalReport}
         if len(kinds) > 1:
@@ -179,61 +212,25 @@ class Ledger:
         bound, assumption = _VIEWS[kinds.pop()]
         if honest := [event.n for event in self.charged if isinstance(event, ShuffledRelease)]:
             assumption = assumption.format(n=max(honest))
-        if len(self.charged) == 1:
-            (event, taken), *_ = self.charged.items()
-            most, median = taken.everyone + taken.most, taken.everyone + taken.median
-            spent = (most * event.epsilon, most * event.delta, median * event.epsilon)
-        else:
-            epsilons, deltas = np.zeros(self.clients), np.zeros(self.clients)
-            for event, taken in self.charged.items():
-                epsilons += (taken.everyone + taken.counts) * event.epsilon
-                deltas += (taken.everyone + taken.counts) * event.delta
-            spent = (float(epsilons.max()), float(deltas.max()), float(np.median(epsilons)))
-        return Guarantee(*spent, bound, assumption)
+        return Guarantee(*self._taken.worst(), self._taken.median(), bound, assumption)
 
     def _amplified(self, exact: bool) -> Guarantee:
-        sampled = isinstance(next(iter(self.shuffled)), _SAMPLED)
-        rows, weights = self._histories()
-        epsilons = self._rdp_epsilons(rows)
-        order = np.argsort(epsilons)
-        middle = np.searchsorted(np.cumsum(weights[order]), (weights.sum() + 1) // 2)
-        worst, median = float(epsilons.max()), float(epsilons[order[middle]])
-        central = isinstance(next(iter(self.shuffled)), GaussianRelease | LaplaceRelease)
-        view = _CENTRAL[1] if central else _SHUFFLED + _WHO[sampled]
+        first = next(iter(self.shuffled))
+        central = isinstance(first, GaussianRelease | LaplaceRelease)
+        view = _CENTRAL[1] if central else _SHUFFLED + _WHO[charged_to_all(first)]
+        worst, median = self._spent.worst, self._spent.median()
         found = Guarantee(worst, self.delta, median, "rdp-best", view)
-        if exact and len(rows) == 1:
-            counted = [(event, int(n)) for event, n in zip(self.shuffled, rows[0], strict=True)]
-            best = account(counted, self.delta)
+        if exact and worst > 0 and self._spent.rows is None:
+            paid = [(event, times) for event, times in self.shuffled.items() if times]
+            best = account(paid, self.delta)
             if best.best is not None and best.epsilon < worst:
                 return replace(found, epsilon=best.epsilon, median=best.epsilon, bound=best.best)
         return found
 
-    def _histories(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the distinct rows of how often each event was charged, and how many have each."""
-        everyone = np.array([taken.everyone for taken in self.shuffled.values()])
-        taken = list(self.shuffled.values())
-        if not any(part.most for part in taken):
-            return everyone[None], np.array([self.clients])
-        # A client's history as one number, which sorts faster than a row; ranked anew after every
-        # event, so that it stays below clients * releases and can never wrap around.
-        code = np.zeros(self.clients, np.int64)
-        for part in taken:
-            code = code * (part.most + 1) + part.counts
-            _, first, code, weights = np.unique(
-                code, return_index=True, return_inverse=True, return_counts=True
-            )
-        return np.stack([part.counts[first] for part in taken], axis=1) + everyone, weights
 
-    def _rdp_epsilons(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Convert every history's sum of divergences at the best order (000 Lemma 2.1.3)."""
-        orders = order_grid(_ALPHA_MAX).astype(np.float64)
-        vectors = np.array([event_vector(event, None, _ALPHA_MAX) for event in self.shuffled])
-        pure = np.array([pure_epsilon(event) for event in self.shuffled])
-        gain = (orders - 1) * np.log1p(-1 / orders) - np.log(orders) - math.log(self.delta)
-        converted = (rows @ vectors + gain / (orders - 1)).min(axis=1)
-        added = np.where(rows > 0, rows * np.where(np.isinf(pure), 1e300, pure), 0.0).sum(axis=1)
-        spent = np.minimum(np.maximum(converted, 0.0), added)
-        return np.asarray(np.where(rows.any(axis=1), spent, 0.0))
+def charged_to_all(release: Release | None) -> bool:
+    """Say whether everyone who might have been sampled is charged, not only participants."""
+    return isinstance(release, _SAMPLED)
 
 
 def rounded(event: Release) -> Release:
@@ -253,10 +250,3 @@ def rounded(event: Release) -> Release:
     while size > event.n:  # rounding of the logarithm
         size -= 1
     return replace(event, n=size)
-
-
-def _median(counts: NDArray[np.int32]) -> float:
-    """Return the median of small whole numbers; counting them is faster than sorting."""
-    below = np.cumsum(np.bincount(counts))
-    middle = np.searchsorted(below, ((len(counts) + 1) // 2, len(counts) // 2 + 1))
-    return float(middle.mean())

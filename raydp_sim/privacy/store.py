@@ -1,6 +1,8 @@
 """The ledger on disk: one row per release, durable before the release is made."""
 
+import heapq
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,9 @@ SCHEMA = pa.schema(
         ("participants", pa.binary()),
     ]
 )
+
+_GROUP = 64  # rows in memory at once when a whole ledger is read; each may name all clients
+_Row = tuple[tuple[int, int], dict[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,18 +137,58 @@ def read(folder: Path, repetition: int | None = None) -> pa.Table:
     return table.take(keep) if len(keep) < len(keys) else table
 
 
+def charges(folder: Path, repetition: int | None = None) -> Iterator[Charge]:
+    """Yield every row, of one repetition or of all, once each, in order; decoded one at a time."""
+    last = None
+    for key, row in heapq.merge(
+        _single(folder, repetition), _compacted(folder, repetition), key=lambda pair: pair[0]
+    ):
+        if key != last:
+            yield Charge.of_row(row)
+        last = key
+
+
+def _single(folder: Path, repetition: int | None) -> Iterator[_Row]:
+    names = "r*.parquet" if repetition is None else f"r{repetition:06d}-*.parquet"
+    for path in sorted(folder.glob(names)):
+        yield from _keyed(pq.read_table(path, schema=SCHEMA).to_pylist())
+
+
+def _compacted(folder: Path, repetition: int | None) -> Iterator[_Row]:
+    path = folder / "ledger.parquet"
+    if not path.exists():
+        return
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=_GROUP):
+            mine = np.ones(batch.num_rows, np.bool_)
+            if repetition is not None:
+                mine = batch["repetition"].to_numpy() == repetition
+            yield from _keyed(batch.filter(pa.array(mine)).to_pylist())
+
+
+def _keyed(rows: list[dict[str, Any]]) -> Iterator[_Row]:
+    for row in rows:
+        yield (row["repetition"], row["release"]), row
+
+
 def compact(folder: Path) -> None:
     """Merge the rows into one file. A crash in between leaves rows twice, which `read` drops."""
     single = sorted(folder.glob("r*.parquet"))
     if len(single) < 2:
         return
-    write_table(folder / "ledger.parquet", read(folder))
+    write_table(folder / "ledger.parquet", read(folder), _GROUP)
     for path in single:
         path.unlink()
 
 
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write a Parquet file that is whole or not there at all, and on disk when this returns."""
+def write_table(path: Path, table: pa.Table, group: int | None = None) -> None:
+    """Write a Parquet file that is whole or not there at all, and on disk when this returns.
+
+    Args:
+        path: of the file.
+        table: its content.
+        group: rows that a reader has to take at once; None: what the format usually has.
+    """
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
+    pq.write_table(table, sink, compression="zstd", row_group_size=group)
     write_durable(path, sink.getvalue().to_pybytes())

@@ -1,12 +1,19 @@
 """The ledger charges what happened, to whom it happened, and survives on disk."""
 
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raydp_sim.privacy import store
 from raydp_sim.privacy.accountant import account
+from raydp_sim.privacy.divergences import Divergences
 from raydp_sim.privacy.events import (
     CentralRelease,
     LocalReport,
@@ -14,7 +21,9 @@ from raydp_sim.privacy.events import (
     Shuffle,
     SubsampledShuffle,
 )
+from raydp_sim.privacy.filter import Filter
 from raydp_sim.privacy.ledger import Ledger, rounded
+from tests.privacy.oracle import Oracle
 
 
 def ids(*numbers):
@@ -180,16 +189,134 @@ def test_a_shuffled_row_comes_back_as_it_was_written():
     assert again.same_as(charge) and again.shuffled == release
 
 
-def test_a_history_that_no_single_number_could_hold_is_told_apart():
-    events = [Shuffle(0.5, n) for n in range(8, 48)]
-    ledger = Ledger(4, DELTA)
-    for place, event in enumerate(events):
-        for _ in range(3):
-            ledger.charge(LocalReport(0.5), ids(1) if place < 6 else ids(3), event)
-    first_six = Ledger(4, DELTA)
-    for event in events[:6]:
-        first_six.charge(LocalReport(0.5), ids(1), event, times=3)
-    assert ledger.guarantee().epsilon >= first_six.guarantee().epsilon
-    rows, weights = ledger._histories()
-    assert rows.shape == (3, 40) and sorted(weights.tolist()) == [1, 1, 2]
-    assert sorted(rows.sum(axis=1).tolist()) == [0, 18, 102]
+# Few events, so that their vectors are computed once.
+SIZES = (20, 300, 1500)
+LOSSES = (0.25, 1.0)
+
+
+@st.composite
+def charges(draw):
+    """A population and what is charged to whom: all, a stretch, or scattered clients."""
+    clients = draw(st.integers(1, 40))
+    steps = []
+    for _ in range(draw(st.integers(0, 12))):
+        size, loss = draw(st.sampled_from(SIZES)), draw(st.sampled_from(LOSSES))
+        first = draw(st.integers(0, clients))
+        kind = draw(st.sampled_from(["all", "range", "ids"]))
+        if kind == "all":
+            members = range(clients)
+        elif kind == "range":
+            members = range(first, draw(st.integers(first, clients)))
+        else:
+            members = ids(*sorted(draw(st.sets(st.integers(0, clients - 1)))))
+        steps.append((LocalReport(loss), members, Shuffle(loss, size), draw(st.integers(1, 3))))
+    return clients, steps
+
+
+@settings(deadline=None)  # the first use of an event computes its vector
+@given(charges())
+def test_adding_up_gives_what_counting_everything_anew_gives(given_charges):
+    clients, steps = given_charges
+    ledger, oracle = Ledger(clients, DELTA), Oracle(clients, DELTA)
+    for step in steps:
+        ledger.charge(*step)
+        oracle.charge(*step)
+        local = ledger._composed()
+        assert (local.epsilon, local.delta, local.median) == pytest.approx(oracle.composed())
+        amplified = ledger._amplified(exact=False)
+        assert (amplified.epsilon, amplified.median) == pytest.approx(oracle.amplified(), rel=1e-9)
+        reported = ledger.guarantee()
+        assert reported.epsilon == min(local.epsilon, amplified.epsilon)
+        each = ledger.epsilons()
+        assert len(each) == clients and each.max() == reported.epsilon
+    totals = ledger.participations()
+    expected = np.zeros(clients, int)
+    for _, members, _, times in steps:
+        expected[members] += times
+    assert np.array_equal(totals, expected)
+
+
+@settings(deadline=None)  # the first use of an event computes its vector
+@given(charges())
+def test_the_same_charges_in_the_same_order_give_the_same_bits(given_charges):
+    clients, steps = given_charges
+    budget, worst = Filter(1.0, DELTA), Shuffle(1.0, SIZES[0])
+    first, again = Ledger(clients, DELTA), Ledger(clients, DELTA)
+    for event, members, release, times in steps:
+        first.charge(event, members, release, times)
+        first.able(event, worst, budget)  # asked for in between or not
+    for event, members, release, times in steps:
+        listed = np.arange(clients, dtype=np.uint32)[members]
+        again.charge(event, listed, release, times)
+    assert np.array_equal(first.epsilons(), again.epsilons())
+    assert first.guarantee() == again.guarantee()
+    report = LocalReport(1.0)
+    assert np.array_equal(first.able(report, worst, budget), again.able(report, worst, budget))
+
+
+def test_a_charge_touches_participants_only(monkeypatch):
+    touched = []
+    settle = Divergences._settle
+
+    def counting(self, part, spent):
+        touched.append(len(spent))
+        settle(self, part, spent)
+
+    monkeypatch.setattr(Divergences, "_settle", counting)
+    ledger = Ledger(10_000, DELTA)
+    for release in range(5):
+        members = np.arange(release, 10_000, 100, dtype=np.uint32)
+        ledger.charge(LocalReport(1.0), members, Shuffle(1.0, 300))
+        ledger.guarantee()
+    assert sum(touched) == 5 * 100
+
+
+def test_releases_with_everyone_need_no_row_per_client():
+    ledger = Ledger(10_000, DELTA)
+    for _ in range(3):
+        ledger.charge(LocalReport(1.0), range(10_000), Shuffle(1.0, 1500))
+    assert ledger._spent.rows is None
+    alone = Ledger(1, DELTA)
+    alone.charge(LocalReport(1.0), range(1), Shuffle(1.0, 1500), times=3)
+    assert ledger.guarantee().epsilon == pytest.approx(alone.guarantee().epsilon, rel=1e-12)
+    assert ledger.guarantee().median == ledger.guarantee().epsilon
+
+
+def test_a_report_without_any_guarantee_of_its_own_costs_only_those_who_sent_it():
+    ledger = Ledger(3, DELTA)
+    ledger.charge(LocalReport(math.inf), ids(1), Shuffle(1.0, 300))
+    ledger.charge(LocalReport(0.5), ids(2), Shuffle(0.25, 300))
+    assert ledger.guarantee().bound == "rdp-best" and ledger.guarantee().epsilon < 1.0
+    assert ledger.epsilons()[0] == 0.0
+    alone = Ledger(3, DELTA)
+    alone.charge(LocalReport(math.inf), ids(1))
+    assert alone.epsilons().tolist() == [0.0, math.inf, 0.0] and alone.guarantee().median == 0.0
+
+
+def test_rows_are_read_one_at_a_time_in_order_and_once_each(tmp_path):
+    for repetition in range(2):
+        for release in (2, 0, 1):
+            event = LocalReport(0.5 + release)
+            row = store.Charge(repetition, release, 0.0, event, ids(release, release + 2))
+            store.append(tmp_path, row, 1000)
+    singles = {path.name: path.read_bytes() for path in tmp_path.glob("*.parquet")}
+    for _ in range(2):
+        found = list(store.charges(tmp_path))
+        assert [(row.repetition, row.release) for row in found] == list(np.ndindex(2, 3))
+        for row, stored in zip(found, store.read(tmp_path).to_pylist(), strict=True):
+            assert row.same_as(store.Charge.of_row(stored))
+        assert [row.repetition for row in store.charges(tmp_path, 1)] == [1, 1, 1]
+        store.compact(tmp_path)
+        name = "r000001-00000002.parquet"  # as after a crash while compacting
+        (tmp_path / name).write_bytes(singles[name])
+
+
+@pytest.mark.slow
+def test_a_million_clients_and_a_thousand_releases_fit_in_two_gib(tmp_path):
+    """Charged, written, compacted and read back in a process of its own, which says its peak."""
+    command = [sys.executable, str(Path(__file__).with_name("ledger_load.py")), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    measured = json.loads(done.stdout)
+    assert measured["rows"] == 1000 and measured["peak_bytes"] < 2 << 30
+    assert measured["charged"] == measured["replayed"]
