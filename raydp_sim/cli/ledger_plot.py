@@ -42,7 +42,7 @@ def draw(
         left.axvline(planned, color=_RED, ls="--", lw=1.5, label=f"planned: {planned:.4g}")
     worst = float(epsilons.max())
     left.axvline(worst, color="0.3", ls=":", lw=1.5, label=f"client charged most: {worst:.4g}")
-    left.legend(frameon=False, fontsize=9)
+    left.legend(frameon=False, fontsize=9, loc="upper center")
     left.set_xlabel(f"epsilon at delta = {delta:g}")
     left.set_title("What the clients have spent", loc="left")
     right.hist(counts, bins=_whole_bins(int(counts.max())), color=_ORANGE)

@@ -46,9 +46,12 @@ class Intervals:
 
     def there(self, ids: NDArray[Any], times: Floats) -> NDArray[np.bool_]:
         """Say whether each client is there at its moment; costs the logarithm of the rows."""
+        # Questions in the table's order find their rows near each other: many times faster.
+        order = np.argsort(ids, kind="stable")
         wanted = np.empty(len(ids), np.complex128)
-        wanted.real, wanted.imag = ids, times
-        last = np.searchsorted(self._keys, wanted, side="right") - 1
+        wanted.real, wanted.imag = ids[order], times[order]
+        last = np.empty(len(ids), np.int64)
+        last[order] = np.searchsorted(self._keys, wanted, side="right") - 1
         return np.asarray((last >= 0) & (self.client[last] == ids) & (times < self.off[last]))
 
     @cached_property

@@ -56,7 +56,8 @@ def history(charges: Iterable[Charge], client: int, delta: float = 1e-6) -> list
         took_part = _among(client, charge)
         if not took_part and not charged_to_all(charge.shuffled):
             continue
-        own.charge(charge.event, range(int(took_part)), charge.shuffled)
+        # Who might have been sampled is told as if it had been: whether it was is a secret.
+        own.charge(charge.event, range(1), charge.shuffled)
         found = own.guarantee()
         entries.append(
             Entry(

@@ -56,7 +56,7 @@ def test_who_might_have_been_sampled_is_charged_without_taking_part():
     entries = history(made, 999, DELTA)
     assert [entry.took_part for entry in entries] == [False] * 3
     found = standing(replayed(made, 1000, DELTA))
-    # Nothing was sent, so nothing was lost; the run as a whole does not count on that.
+    assert entries[-1].epsilon == found.guarantee.epsilon
     assert entries[-1].epsilon0 == 0.0 and found.never == 0.0 and found.sampled
     assert found.participation["max"] == 2 and found.least == found.guarantee.epsilon > 0
 
