@@ -18,6 +18,7 @@ from raydp_sim.privacy.filter import ALPHA_MAX, ORDERS, Filter
 from raydp_sim.privacy.ledger import Ledger
 from raydp_sim.privacy.local import local_rdp
 from raydp_sim.privacy.streaming import event_vector
+from raydp_sim.tasks.base import Ask
 from tests.conftest import scenario
 
 DELTA = 1e-6
@@ -186,7 +187,7 @@ def test_an_actor_says_who_can_afford_the_smallest_batch(tmp_path):
     members = np.arange(0, 200, 2, dtype=np.uint32)
     masks = [actor.able()]
     while masks[-1].all() and len(masks) < 60:
-        actor.charge(len(masks) - 1, 0.0, members)
+        actor.charge(len(masks) - 1, 0.0, Ask(), members)
         masks.append(actor.able())
     assert masks[0].all() and masks[0].dtype == np.bool_ and len(masks[0]) == 200
     assert len(masks) > 2 and not masks[-1][::2].any() and masks[-1][1::2].all()
