@@ -18,9 +18,9 @@ class Markov(Availability):
     """A two-state Markov chain in continuous time: stays and absences of exponential length.
 
     Such a chain is renewed at the events of a Poisson process: with rates a = 1/mean_on of leaving
-    and b = 1/mean_off of coming, its generator is (a + b)(P - I), where both rows of P are the stationary
-    law; so at every event of rate a + b the state is drawn anew from that law (uniformization,
-    Jensen 1953). The state at a moment is therefore the one drawn at the last event before it.
+    and b = 1/mean_off of coming, its generator is (a + b)(P - I), where both rows of P are the
+    stationary law; so at every event of rate a + b the state is drawn anew from that law
+    (uniformization, Jensen 1953). The state at a moment is the one drawn at the last event before.
 
     For random access time is cut into cells of mean one event. The events of a cell are laid out
     from its end backwards by keyed exponential gaps, and a question walks back from the end of its
