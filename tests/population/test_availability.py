@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import yaml
 from scipy.stats import beta as beta_law
 from scipy.stats import binom, expon, kstest, norm
 
@@ -21,7 +22,7 @@ MODELS = {
     "bernoulli": {"probability": 0.3, "period": 2.0},
     "beta": {"alpha": 0.5, "beta": 1.5},
     "diurnal": {"low": 0.1, "high": 0.7, "day": 24.0},
-    "markov": {"on": 3.0, "off": 5.0},
+    "markov": {"mean_on": 3.0, "mean_off": 5.0},
     "outages": {"regions": 5, "outage": 0.3, "probability": 0.6},
     "adversarial": {"share": 0.2},
 }
@@ -73,6 +74,13 @@ def test_the_long_run_rate_is_the_stated_one(kind):
     means = seen.mean(axis=1 if kind == "outages" else 0)
     error = means.std(ddof=1) / np.sqrt(len(means))
     assert abs(seen.mean() - model(kind).rate()) < 5.5 * error
+
+
+def test_every_field_can_be_written_in_yaml():
+    """YAML reads on, off, yes and no as true and false, so no field may be called so."""
+    for cls in AVAILABILITY.kinds.values():
+        for name in cls.model_fields:
+            assert yaml.safe_load(name) == name, (cls.kind, name)
 
 
 def test_seeds_and_clients_are_apart():
@@ -160,7 +168,7 @@ def test_markov_bursts_have_exponential_lengths():
     Kolmogorov-Smirnov against the exponential law with the grid's rounding (step/mean = 1/500, far
     below the 0.03 that 5000 stays could tell); false alarm 1e-6 each. The means within 6 errors.
     """
-    bursty, step, total = Markov(on=2.0, off=3.0), 0.004, 2_000_000
+    bursty, step, total = Markov(mean_on=2.0, mean_off=3.0), 0.004, 2_000_000
     there = bursty.available(np.full(total, 8, np.uint32), step * np.arange(total), STREAM)
     changes = np.flatnonzero(there[1:] != there[:-1]) + 1
     lengths, states = np.diff(changes) * step, there[changes[:-1]]
@@ -174,7 +182,7 @@ def test_markov_bursts_have_exponential_lengths():
 @pytest.mark.parametrize("lag", [0.1, 1.0, 4.0])
 def test_markov_forgets_as_the_chain_does(lag):
     """P(there at both) is r (r + (1 - r) exp(-lag (1/on + 1/off))); binomial, false alarm 1e-7."""
-    ids, bursty = np.arange(100_000, dtype=np.uint32), Markov(on=2.0, off=3.0)
+    ids, bursty = np.arange(100_000, dtype=np.uint32), Markov(mean_on=2.0, mean_off=3.0)
     start = 7.3 + ids % 13 * 0.77  # wherever the cells' borders are
     both = bursty.available(ids, start, STREAM) & bursty.available(ids, start + lag, STREAM)
     rate = bursty.rate()

@@ -17,10 +17,10 @@ _STEPS = 4096
 class Markov(Availability):
     """A two-state Markov chain in continuous time: stays and absences of exponential length.
 
-    Such a chain is renewed at the events of a Poisson process: with rates a = 1/on of leaving and
-    b = 1/off of coming, its generator is (a + b)(P - I), where both rows of P are the stationary
-    law; so at every event of rate a + b the state is drawn anew from that law (uniformization,
-    Jensen 1953). The state at a moment is therefore the one drawn at the last event before it.
+    Such a chain is renewed at the events of a Poisson process: with rates a = 1/mean_on of leaving
+    and b = 1/mean_off of coming, its generator is (a + b)(P - I), where both rows of P are the
+    stationary law; so at every event of rate a + b the state is drawn anew from that law
+    (uniformization, Jensen 1953). The state at a moment is the one drawn at the last event before.
 
     For random access time is cut into cells of mean one event. The events of a cell are laid out
     from its end backwards by keyed exponential gaps, and a question walks back from the end of its
@@ -29,19 +29,20 @@ class Markov(Availability):
     borders of the cells, so the chain is the stationary one for all time.
 
     Fields:
-        on: mean length of a stay, in seconds of virtual time.
-        off: mean length of an absence.
+        mean_on: mean length of a stay, in seconds of virtual time.
+        mean_off: mean length of an absence.
 
     Example:
-        >>> bursty = Markov(on=30.0, off=90.0)
+        >>> bursty = Markov(mean_on=30.0, mean_off=90.0)
         >>> there = bursty.available(np.arange(1000), 1e6, Stream(1))
         >>> 180 < int(there.sum()) < 320, bursty.rate()
         (True, 0.25)
     """
 
     kind: ClassVar[str] = "markov"
-    on: Annotated[float, Field(ge=1e-6, le=1e12)]
-    off: Annotated[float, Field(ge=1e-6, le=1e12)]
+    # Not plain on and off, which YAML reads as true and false.
+    mean_on: Annotated[float, Field(ge=1e-6, le=1e12)]
+    mean_off: Annotated[float, Field(ge=1e-6, le=1e12)]
 
     def available(self, ids: NDArray[Any], time: Times, stream: Stream) -> Mask:
         """Look up the state drawn at the last event before each client's moment."""
@@ -50,11 +51,11 @@ class Markov(Availability):
 
     def rate(self) -> float:
         """Return the stationary probability of being there."""
-        return self.on / (self.on + self.off)
+        return self.mean_on / (self.mean_on + self.mean_off)
 
     def _last_events(self, ids: NDArray[Any], time: Times, stream: Stream) -> Numbers:
         """Return each client's last event, numbered by 64 times its cell plus its place there."""
-        cell_length = self.on * self.off / (self.on + self.off)
+        cell_length = 1.0 / (1.0 / self.mean_on + 1.0 / self.mean_off)
         cells = numbers(ids, time, cell_length)
         found = cells * _EVENTS
         # How far into its cell the question reaches, and where the walk stands, in cells.
