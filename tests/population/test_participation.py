@@ -110,5 +110,6 @@ def test_always_is_always():
     assert Always().available(np.arange(9), 1e9, Stream(0)).all() and Always().rate() == 1
 
 
-def test_the_three_policies_are_registered():
-    assert sorted(PARTICIPATION.kinds) == ["all", "self", "uniform"]
+def test_the_policies_are_registered():
+    expected = ["all", "asynchronous", "over-selected", "self", "uniform"]
+    assert sorted(PARTICIPATION.kinds) == expected
