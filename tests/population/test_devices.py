@@ -28,6 +28,7 @@ def scenario(clients=40_000, **population):
         {
             "name": "small",
             "population": {"clients": clients, "data": DATA, **population},
+            "participation": {"kind": "all", "deadline": 1000.0},
             "mechanism": {"kind": "2rr", "epsilon_local": 1.0},
         }
     )
