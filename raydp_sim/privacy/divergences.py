@@ -42,6 +42,8 @@ class Divergences:
         self.rows: Array | None = None
         self.pure = self.epsilons = np.zeros(0)
         self.worst = 0.0
+        # The median last found, and how many clients' epsilons do not exceed it.
+        self._middle, self._at_most = 0.0, 0
         self._asked: tuple[Hashable, Filter, Array, float] | None = None
         self._able: Mask = np.zeros(0, np.bool_)
 
@@ -76,11 +78,18 @@ class Divergences:
         return np.full(self.clients, self.worst) if self.rows is None else self.epsilons.copy()
 
     def median(self) -> float:
-        """Return the epsilon of the median client, the lower one of two."""
+        """Return the epsilon of the median client, the lower one of two.
+
+        Epsilons only grow, so it stays what it was until too many have passed it; all clients are
+        looked at only then.
+        """
         if self.rows is None:
             return self.worst
         middle = (self.clients - 1) // 2
-        return float(np.partition(self.epsilons, middle)[middle])
+        if self._at_most <= middle:
+            self._middle = float(np.partition(self.epsilons, middle)[middle])
+            self._at_most = int(np.count_nonzero(self.epsilons <= self._middle))
+        return self._middle
 
     def able(self, budget: Filter, cost: Array, pure: float, name: Hashable) -> Mask:
         """Say who can afford a cost. Asked for the same again, only what changed is computed.
@@ -106,6 +115,7 @@ class Divergences:
         self.rows = np.zeros((self.clients, len(ORDERS)))
         self.pure = np.zeros(self.clients)
         self.epsilons = np.full(self.clients, self.worst)
+        self._middle, self._at_most = self.worst, self.clients
         self._asked = None
 
     def _settle(self, part: _Part, spent: Array) -> None:
@@ -113,6 +123,8 @@ class Divergences:
         spent = spent + self.shared
         pure = self.pure[part]
         epsilons = self._converted(spent, pure)
+        passed = (self.epsilons[part] <= self._middle) & (epsilons > self._middle)
+        self._at_most -= int(np.count_nonzero(passed))
         self.epsilons[part] = epsilons
         self.worst = max(self.worst, float(epsilons.max()))
         if self._asked is not None:

@@ -26,6 +26,7 @@ class Participations:
     def __init__(self, clients: int) -> None:
         # The operating system gives memory to pages that are written to, and only to those.
         self.counts: NDArray[np.int32] = np.zeros(clients, np.int32)
+        self.with_count = np.array([clients])  # how many clients have each count
         self.everyone = 0  # releases with all clients, counted apart
         self.most = 0
         self.event: Event | None = None
@@ -45,9 +46,15 @@ class Participations:
                 self.shared += times * loss
             return
         where = _index(participants)
-        self.counts[where] += times
         if len(participants):
-            self.most = max(self.most, int(self.counts[where].max()))
+            before = self.counts[where]
+            after = before + np.int32(times)
+            self.most = max(self.most, int(after.max()))
+            moved = np.bincount(after, minlength=self.most + 1)
+            moved -= np.bincount(before, minlength=self.most + 1)
+            self.counts[where] = after
+            grown = len(moved) - len(self.with_count)
+            self.with_count = moved + np.pad(self.with_count, (0, grown))
         if self.sums is not None:
             self.sums[:, where] += times * loss[:, None]
 
@@ -81,8 +88,7 @@ class Participations:
         """Return the median of the sums of epsilons."""
         if self.sums is not None:
             return float(np.median(self.epsilons()))
-        # Counting small whole numbers is faster than sorting them.
-        below = np.cumsum(np.bincount(self.counts))
+        below = np.cumsum(self.with_count)
         size = len(self.counts)
         middle = np.searchsorted(below, ((size + 1) // 2, size // 2 + 1))
         times = self.everyone + float(middle.mean())
