@@ -290,7 +290,9 @@ def _chance_bias(scenario: Scenario, turns: Counts) -> float | None:
     values = scenario.population.data.values(ids, scenario.stream(0).at("data"))
     if scenario.bound_mechanism.domain.norm == "category":
         # Indicators: their variances add up to 1 - sum p^2 in each column.
-        spread = sum(1.0 - float(((np.bincount(c) / len(c)) ** 2).sum()) for c in values.T)
+        spread = sum(
+            1.0 - float(((np.bincount(c.astype(np.int64)) / len(c)) ** 2).sum()) for c in values.T
+        )
     else:
         spread = float(values.var(axis=0).sum())
     excess = 1.0 / np.maximum(effective(turns), 1.0) - 1.0 / scenario.population.clients

@@ -1,0 +1,135 @@
+"""`raydp-sim stress` from the outside, on scenarios made small, and the files that ship with it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from raydp_sim.cli.main import main
+from raydp_sim.cli.shipped import FOLDER, shipped
+from raydp_sim.population.intervals import load as load_stays
+from raydp_sim.scenario import load
+from raydp_sim.stress import recordings
+
+SUITE = [name for name in shipped() if name.startswith("stress/")]
+SMALL = ["--set", "task.rounds=4"]
+ROW = {
+    "name": str,
+    "policy": str,
+    "clients": int,
+    "batches": int,
+    "made": int,
+    "withheld_count": int,
+    "squared_error": float,
+    "running_error": float,
+    "expected_error": float,
+    "bias": float,
+    "batch_p5": float,
+    "batch_median": float,
+    "epsilon": float,
+    "planned": float,
+    "gini": float,
+    "never": float,
+    "staleness": float,
+    "stalest": int,
+    "started": int,
+    "waste": dict,
+    "findings": list,
+    "run_dir": str,
+    "baseline": str,
+    "description": str,
+}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAYDP_SIM_PATH", "")
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["stress", *arguments])
+
+
+def test_one_document_with_a_row_per_scenario_the_baseline_first():
+    result = call("half-dropout", *SMALL, "--out", "made", "--json")
+    assert result.exit_code == 0, result.stderr
+    rows = json.loads(result.stdout)
+    assert [row["name"] for row in rows] == ["steady", "half-dropout"]
+    for row in rows:
+        for name, kind in ROW.items():
+            assert isinstance(row[name], kind), name
+        assert set(row["waste"]) == {"dropped", "late", "withheld", "under_way", "total"}
+        assert all(set(found) == {"rule", "text"} for found in row["findings"])
+        assert Path(row["run_dir"], "summary.json").is_file()
+    assert rows == json.loads(Path("made/stress.json").read_text())
+    assert Path("made/stress.png").stat().st_size > 10_000
+    assert "waste" in [found["rule"] for found in rows[1]["findings"]]
+    assert "playing half-dropout (2 of 2)" in result.stderr
+
+
+def test_the_table_says_what_went_wrong_and_where_it_all_is():
+    result = call("stress/half-dropout", "steady", *SMALL, "--out", "made", "--plot", "one.png")
+    assert result.exit_code == 0, result.stderr
+    words = " ".join(result.stdout.split())
+    assert "Nothing went wrong." in words
+    assert "lost on the way" in words and "run directories" in words and "one.png" in words
+    assert Path("one.png").is_file() and not Path("made/stress.png").exists()
+    assert "\x1b" not in result.stdout and not any(
+        line != line.rstrip() for line in result.stdout.splitlines()
+    )
+
+
+def test_a_name_that_is_not_there_is_told_what_is():
+    result = call("half-dropouts")
+    assert result.exit_code == 2
+    assert "did you mean 'half-dropout'?" in result.stderr and "stragglers" in result.stderr
+    assert not Path("runs").exists()
+
+
+def test_a_field_that_does_not_fit_ends_it_before_anything_is_played():
+    result = call("stragglers", "--set", "participation.factor=2", "--out", "made")
+    assert result.exit_code == 2
+    assert "participation.factor" in result.stderr and "steady" in result.stderr
+    assert not Path("made").exists()
+
+
+def test_a_file_of_the_users_own_is_compared_too():
+    text = shipped()["stress/steady"].read_text().replace("name: steady", "name: mine")
+    Path("mine.yaml").write_text(text.replace("probability: 0.25", "probability: 0.2"))
+    result = call("mine.yaml", *SMALL, "--out", "made", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert [row["name"] for row in json.loads(result.stdout)] == ["steady", "mine"]
+
+
+def test_two_of_one_name_are_refused():
+    Path("mine.yaml").write_text(shipped()["stress/steady"].read_text())
+    result = call("mine.yaml")
+    assert result.exit_code == 2 and "name is 'steady'" in result.stderr
+
+
+def test_the_whole_suite_is_played_and_compared():
+    """Two releases each; that a batch of a policy that never got started is withheld is fine."""
+    result = call("--set", "task.rounds=2", "--out", "made", "--json")
+    assert result.exit_code == 0, result.stderr
+    rows = json.loads(result.stdout)
+    assert rows[0]["name"] == "steady" and len(rows) == len(SUITE) >= 11
+    assert {row["name"] for row in rows} == {name.removeprefix("stress/") for name in SUITE}
+
+
+@pytest.mark.parametrize("name", SUITE)
+def test_the_suite_is_one_family(name):
+    """Errors can be compared: same data and mechanism, and no Ray for a few thousand clients."""
+    steady, one = load(shipped()["stress/steady"]), load(shipped()[name])
+    assert one.mechanism == steady.mechanism and one.population.data == steady.population.data
+    assert one.placement.backend == "inline"
+    assert one.population.clients <= 5000 and 30 <= one.task.rounds <= 200
+
+
+@pytest.mark.parametrize("name", recordings.TABLES)
+def test_the_recordings_follow_from_their_recipe(name):
+    path = FOLDER / "stress" / "traces" / f"{name}.csv"
+    assert path.read_text(encoding="utf-8") == recordings.text(recordings.TABLES[name]())
+    assert path.stat().st_size < 200_000
+    assert load_stays(str(path)).end <= recordings.DAY
