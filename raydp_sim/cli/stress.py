@@ -28,6 +28,7 @@ from raydp_sim.stress.picture import draw
 
 BASELINE = "steady"
 _FOLDER = "stress/"
+_PICTURES = (".png", ".pdf", ".svg")
 _EPILOG = """\b
 Example:
   raydp-sim stress
@@ -73,8 +74,7 @@ def command(
     found = _chosen(names, assignments)
     folder = fresh_folder("stress", out)
     check_writable(folder)
-    picture = Path(plot) if plot is not None else folder / "stress.png"
-    check_writable(picture.resolve().parent)
+    picture = folder / "stress.png" if plot is None else _picture(plot)
     results = {}
     with _progress(list(found.values())) as begin:
         for name, (path, scenario) in found.items():
@@ -127,6 +127,18 @@ def _chosen(
             raise InputError(f"{path}: name is {scenario.name!r}; another has it: change it")
         found[scenario.name] = path, scenario
     return found
+
+
+def _picture(plot: str) -> Path:
+    """Find out now, not after all the runs, whether the picture can be written."""
+    path = Path(plot)
+    if path.suffix not in _PICTURES:
+        raise bad_field("--plot", plot, f"it must end in {', '.join(_PICTURES)}")
+    try:
+        check_writable(path.resolve().parent)
+    except InputError:
+        raise bad_field("--plot", plot, "its folder is not writable: give another") from None
+    return path
 
 
 def _play(path: Path, scenario: Scenario, out: Path, step: Step) -> RunResult:

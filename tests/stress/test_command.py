@@ -8,7 +8,9 @@ from click.testing import CliRunner, Result
 
 from raydp_sim.cli.main import main
 from raydp_sim.cli.shipped import FOLDER, shipped
+from raydp_sim.errors import RunError
 from raydp_sim.population.intervals import load as load_stays
+from raydp_sim.run import Run
 from raydp_sim.scenario import load
 from raydp_sim.stress import recordings
 
@@ -95,6 +97,24 @@ def test_a_field_that_does_not_fit_ends_it_before_anything_is_played():
     assert not Path("made").exists()
 
 
+@pytest.mark.parametrize("plot", ["picture.xyz", "file/picture.png"])
+def test_a_picture_that_cannot_be_written_is_told_before_the_runs(plot):
+    Path("file").write_text("not a folder")
+    result = call("steady", "--plot", plot, "--out", "made")
+    assert result.exit_code == 2 and f"--plot is '{plot}'" in result.stderr
+    assert not Path("made").exists()
+
+
+def test_a_run_that_fails_ends_with_3(monkeypatch):
+    def play(self):
+        raise RunError("an actor died")
+        yield {}
+
+    monkeypatch.setattr(Run, "play", play)
+    result = call("steady", "--out", "made")
+    assert result.exit_code == 3 and "an actor died" in result.stderr
+
+
 def test_a_file_of_the_users_own_is_compared_too():
     text = shipped()["stress/steady"].read_text().replace("name: steady", "name: mine")
     Path("mine.yaml").write_text(text.replace("probability: 0.25", "probability: 0.2"))
@@ -116,6 +136,33 @@ def test_the_whole_suite_is_played_and_compared():
     rows = json.loads(result.stdout)
     assert rows[0]["name"] == "steady" and len(rows) == len(SUITE) >= 11
     assert {row["name"] for row in rows} == {name.removeprefix("stress/") for name in SUITE}
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "advice"),
+    [
+        ("night-drought", "withheld", "participation.on_short=wait"),
+        ("stragglers", "short", "participation.deadline=3600"),
+    ],
+)
+def test_the_advice_helps(name, rule, advice):
+    """What is found in a scenario as it ships is no longer found when the advice is followed."""
+    found = {}
+    for out, changes in (("before", []), ("after", ["--set", advice])):
+        result = call(name, *changes, "--out", out, "--json")
+        assert result.exit_code == 0, result.stderr
+        found[out] = [each["rule"] for each in json.loads(result.stdout)[1]["findings"]]
+    assert rule in found["before"] and rule not in found["after"]
+
+
+def test_the_readme_shows_what_is_printed():
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    command, after = readme.split("```bash\nraydp-sim stress ")[1].split("\n```", 1)
+    shown = after.split("```text\n")[1].split("```")[0]
+    result = call(*command.split())
+    assert result.exit_code == 0, result.stderr
+    expected = result.stdout.replace(f"{Path.cwd()}/", "").strip()
+    assert shown.strip() == expected
 
 
 @pytest.mark.parametrize("name", SUITE)
