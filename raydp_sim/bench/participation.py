@@ -3,8 +3,9 @@
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from raydp_sim.actors.backend import Backend
@@ -13,7 +14,8 @@ from raydp_sim.scenario import Scenario, parse
 
 WEEK = 604_800.0
 _START_SECONDS = 120.0
-_SHARE = 10  # of a week's releases in the two comparisons, unless all of it is asked for
+TURNS = 3
+_SHARE = 0.1  # of a week's releases in the comparisons
 Progress = Callable[[str], None]
 
 
@@ -60,7 +62,8 @@ class Row:
         name: of the case.
         clients, releases, reports: how many.
         days: of virtual time.
-        seconds: wall and CPU seconds of the releases, without placing the clients.
+        seconds: wall and CPU seconds of the releases, without placing the clients; of several
+            turns the medians.
     """
 
     name: str
@@ -74,12 +77,12 @@ class Row:
 def play(
     week: Scenario,
     progress: Progress = lambda line: None,
-    share: float = 1 / _SHARE,
+    share: float = _SHARE,
     people: float = 1.0,
     backend: Backend | None = None,
     whole: bool = True,
 ) -> Iterator[Row]:
-    """Play the whole week once, then a share of it with and without each change.
+    """Play the whole week once, then a share of it with and without each change, in turns.
 
     Args:
         week: the scenario.
@@ -98,13 +101,17 @@ def play(
         with connected(None, _START_SECONDS):
             yield from play(week, progress, share, people, OnRay(), whole)
         return
-    cases = [(case, share) for case in CASES]
     if whole:
-        cases.insert(0, (Case("a whole week"), 1.0))
-    for case, part in cases:
-        scenario = case.scenario(week, part, people)
-        progress(f"{case.name}: {scenario.population.clients:,} clients")
-        yield _measure(case, scenario, backend)
+        progress(f"a whole week of {round(week.population.clients * people):,} clients")
+        yield _measure(Case("a whole week"), CASES[0].scenario(week, 1.0, people), backend)
+    found: dict[Case, list[Row]] = {case: [] for case in CASES}
+    for turn in range(TURNS):
+        for case, rows in found.items():
+            progress(f"turn {turn + 1} of {TURNS}: {case.name}")
+            rows.append(_measure(case, case.scenario(week, share, people), backend))
+    for rows in found.values():
+        walls, cpus = zip(*(row.seconds for row in rows), strict=True)
+        yield replace(rows[0], seconds=Sample(median(walls), median(cpus)))
 
 
 def _measure(case: Case, scenario: Scenario, backend: Backend) -> Row:

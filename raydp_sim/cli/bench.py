@@ -103,7 +103,8 @@ def asynchronous(as_json: bool) -> None:
 
     Cost should grow with the reports and not with the clients or the time that passes: a tenth of
     the week is played as it is, with twice the releases, and with twice the clients of whom each
-    checks in half as often. CPU is that of the driver, the workers and Ray's own processes.
+    checks in half as often, in turns; shown are the medians of three. CPU is that of the driver,
+    the workers and Ray's own processes.
     """
     console = Console(stderr=True)
     with console.status("") as status:
@@ -117,8 +118,9 @@ def asynchronous(as_json: bool) -> None:
         click.echo(json.dumps(participation.document(rows, about), indent=2))
         return
     Console(width=100).print(participation_table(rows), highlight=False)
+    click.echo("Seconds without placing the clients; below, medians of three turns.")
     click.echo(
-        f"Without placing the clients. {about['cpu']}, Python {about['python']}, Ray "
+        f"{about['cpu']}, Python {about['python']}, Ray "
         f"{about['ray']}, load {about['load']} at the end"
     )
 
