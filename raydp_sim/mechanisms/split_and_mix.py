@@ -174,7 +174,8 @@ class SplitAndMix(Mechanism):
             remedy = (
                 f"53-bit draws blur the noise of {self.honest} clients by {drawn:.1g}, so at "
                 f"epsilon {self.need_epsilon():g} no smaller one than "
-                f"{math.exp(min(0.0, math.log(drawn) + self._log_factor)):.1g} is proved; raise it"
+                f"{math.exp(min(0.0, math.log(drawn) + self._log_factor)):.1g} is proved; raise it "
+                "or lower mechanism.steps"
             )
             raise bad_field("mechanism.delta", allowed, remedy)
         left += math.log1p(-drawn / math.exp(left))
