@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
 from raydp_sim.mechanisms.quantiser import Mode, balls, quantiser_mse
 from raydp_sim.mechanisms.signed_histogram import SignedHistogram
@@ -66,6 +67,10 @@ class Quan(Mechanism):
     def event(self) -> LocalReport:
         """Return an infinite loss: some reports rule values out."""
         return LocalReport(math.inf)
+
+    def need_epsilon(self) -> float:
+        """Refuse: there is none."""
+        raise InputError("'quan' adds no noise and has no epsilon; use 'r2'")
 
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error."""

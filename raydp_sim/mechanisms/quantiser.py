@@ -118,8 +118,8 @@ def quantiser_mse(y: Floats, size: float, mode: Mode) -> Floats:
     if mode == "iid":
         return np.asarray(size**2 - square / d)
     # Of a row of zeros the bins are drawn evenly, as if its entries were equal.
-    spread = np.where(total > 0.0, total, 1.0)
-    ratio = np.where(total > 0.0, square / spread**2, 1.0 / d)
+    shares = y / np.maximum(total, _ZERO)[:, None]
+    ratio = np.where(total < _ZERO, 1.0 / d, (shares * shares).sum(axis=1))
     return np.asarray(size**2 * (1.0 + (d - 1) * ratio) - square)
 
 

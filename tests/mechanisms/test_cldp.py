@@ -155,6 +155,15 @@ def test_one_sign_for_all_balls_breaks_lemma_4():
     assert make("quan", dimension=4, radius=2.0).worst_mse() == 4.0
 
 
+def test_quan_has_no_epsilon():
+    mechanism = make("quan", dimension=2, radius=1.0)
+    assert math.isinf(mechanism.event().epsilon)
+    with pytest.raises(ValueError, match="adds no noise and has no epsilon; use 'r2'"):
+        mechanism.need_epsilon()
+    with pytest.raises(ValueError, match="adds no noise"):
+        make("quan", dimension=2, radius=1.0, epsilon_local=1.0)
+
+
 def test_published_errors_of_simq():
     values = np.array([[1.0, 0.0], [0.6, 0.8]])
     errors = make("quan", dimension=2, radius=1.0, quantiser="simq").mse(values)
@@ -171,6 +180,11 @@ def test_quan_throws_balls_only_where_the_vector_is_not_zero():
     # Too small to be told from zeros: still d balls in all.
     tiny = balls(np.full((50, 4), 1e-300), 1.0, "seed", Stream(0).clients(np.arange(50)))
     assert (np.abs(tiny).sum(axis=1) == 4).all()
+    for mode in MODES:
+        assert quantiser_mse(np.full((1, 4), 1e-300), 1.0, mode) == pytest.approx(
+            quantiser_mse(np.zeros((1, 4)), 1.0, mode)
+        )
+    assert quantiser_mse(np.array([[1e-200, 0.0]]), 1.0, "seed") == pytest.approx(2.0)
 
 
 def test_bins_are_found_as_by_a_plain_search():
