@@ -68,8 +68,8 @@ class SplitAndMix(Mechanism):
     delta_field: ClassVar[str | None] = "delta"
     source: ClassVar[str] = "Balle et al. 2020; Ghazi et al. 2020"
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
-        {"epsilon": 1.0, "delta": 1e-6, "radius": 0.5, "clients": 50, "noise_clients": 5},
         {"epsilon": 0.1, "delta": 1e-4, "radius": 2.0, "clients": 9, "dimension": 1, "steps": 1},
+        {"epsilon": 1.0, "delta": 1e-6, "radius": 0.5, "clients": 50, "noise_clients": 5},
         {"epsilon": 4.0, "delta": 1e-8, "radius": 1.0, "clients": 10**6, "noise_clients": 3},
         {"epsilon": 1.0, "delta": 1e-9, "radius": 1.0, "clients": 2000, "noise_clients": 1},
     )
