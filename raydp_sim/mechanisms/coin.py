@@ -1,4 +1,12 @@
-"""The one biased coin on which mechanisms of a single report rest."""
+"""The one biased coin on which mechanisms of a single report rest.
+
+Such a mechanism draws everything else, w, without looking at the data; the value x then decides on
+a bit b(x, w), perhaps fractional, the coin is tossed for it, and the report follows from w and what
+the coin shows. With w uniform on a finite set, as words of random bits are, (w, coin) is a message
+of R^Bin: a uniform index of a block of bits, and that bit by randomized response. Rounding a bit at
+random mixes such messages, and making the report of w and the coin processes one further, so
+whatever is proved for shuffled messages of R^Bin holds for these reports.
+"""
 
 import math
 from dataclasses import dataclass
@@ -12,6 +20,8 @@ from raydp_sim.mechanisms.base import Floats
 from raydp_sim.mechanisms.budget import SLACK
 from raydp_sim.privacy.events import LocalReport
 
+# The name under which `privacy.variation` knows a report of one coin, by the argument above.
+ONE_COIN = "rbin"
 # Beyond this the step of a 53-bit uniform shows in the coin: no loss is claimed then, as for all
 # mechanisms here.
 _MOST_LOSS = 25.0

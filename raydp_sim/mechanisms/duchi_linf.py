@@ -4,12 +4,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
 from raydp_sim.mechanisms.bitmaps import Bitmaps
-from raydp_sim.mechanisms.coin import Coin
+from raydp_sim.mechanisms.coin import ONE_COIN, Coin
 from raydp_sim.mechanisms.half_space import half_step
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
@@ -69,34 +67,29 @@ class DuchiLInf(Mechanism):
         return self.radius * half_step(d // 2 + 0.5) * self.coin.scale
 
     @cached_property
-    def agreements(self) -> Floats:
-        """P(at most j) for the number j of coordinates on the chosen side, from ceil(d/2) to d."""
-        d = self.need_dimension()
-        j = np.arange((d + 1) // 2, d + 1)
-        ways = -gammaln(j + 1.0) - gammaln(d - j + 1.0)
-        law = np.exp(ways - ways.max())
-        if d % 2 == 0:
-            law[0] *= 0.5
-        law = np.cumsum(law)
-        return np.asarray(law / law[-1])
-
-    @cached_property
     def wire(self) -> Bitmaps:
         """One message of a bit per coordinate, 1 for + and 0 for -."""
         return Bitmaps(self.need_dimension())
 
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
-        """Round to a corner, draw how many coordinates agree, and then which."""
+        """Draw a uniform corner and turn it to the side of the client's as the coin says.
+
+        Turned or not, a corner between the sides is as likely as its opposite: half on each.
+        """
         n, d = values.shape
         sent = np.empty((n, 1, self.wire.octets), np.uint8)
+        every = np.packbits(np.ones(d, np.uint8))
         step = max(1, _CACHED // d)
         for first in range(0, n, step):
             rows = slice(first, first + step)
             part = stream.take(rows)
-            corner = part.uniform("round", d) < 0.5 + values[rows] * (0.5 / self.radius)
-            right = self.coin.shows(np.ones((len(corner), 1)), part.uniform("side"))
-            # As the corner is on the chosen coordinates if the side is right, else elsewhere.
-            sent[rows, 0] = np.packbits(corner ^ self._chosen(part) ^ right, axis=1)
+            own = part.uniform("round", d) < 0.5 + values[rows] * (0.5 / self.radius)
+            right = self.coin.shows(np.ones((len(own), 1)), part.uniform("side"))
+            words = np.stack(part.words("corner", -(-d // 64)), axis=2).astype("<u4")
+            corner = words.reshape(len(own), -1).view(np.uint8)[:, : len(every)] & every
+            apart = np.bitwise_count(corner ^ np.packbits(own, axis=1)).sum(axis=1, dtype=np.int64)
+            turned = (2 * apart[:, None] < d) != right
+            sent[rows, 0] = np.where(turned, corner ^ every, corner)
         return Messages(sent)
 
     def decode(self, counts: Counts, stream: Stream) -> Floats:
@@ -105,8 +98,12 @@ class DuchiLInf(Mechanism):
         return np.asarray(self.size * ((2 * ones - received) / max(1, received)))
 
     def event(self) -> LocalReport:
-        """Return the coin's loss: both sides give every corner the same weight, or none."""
+        """Return the coin's loss: nothing else depends on the value, given the uniform corner."""
         return self.coin.event()
+
+    def randomizer(self) -> str:
+        """Name the report's law: a pair of opposite corners, then one coin."""
+        return ONE_COIN
 
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error."""
@@ -115,17 +112,3 @@ class DuchiLInf(Mechanism):
     def worst_mse(self) -> float:
         """Return the error at 0."""
         return self.need_dimension() * self.size**2
-
-    def _chosen(self, stream: ClientStream) -> NDArray[np.bool_]:
-        """Draw a uniform set of at least half of the coordinates."""
-        d = self.need_dimension()
-        table = self.agreements
-        beyond = np.searchsorted(table, stream.uniform("agreements")[:, 0], side="right")
-        count = (d + 1) // 2 + np.minimum(beyond, len(table) - 1)
-        high, low = stream.words("which", d)
-        # The column in the last bits: no two are equal, so the set has exactly its size.
-        bits = np.uint64(max(1, (d - 1).bit_length()))
-        keys = (high.astype(np.uint64) << np.uint64(32) | low) >> bits << bits
-        keys |= np.arange(d, dtype=np.uint64)
-        last = np.take_along_axis(np.sort(keys, axis=1), count[:, None] - 1, axis=1)
-        return np.asarray(keys <= last)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.coin import Coin
+from raydp_sim.mechanisms.coin import ONE_COIN, Coin
 from raydp_sim.mechanisms.half_space import half_space, half_step
 from raydp_sim.mechanisms.vectors import Vectors
 from raydp_sim.privacy.events import LocalReport
@@ -77,6 +77,10 @@ class Priv(Mechanism):
         Only their side depends on the value.
         """
         return self.coin.event()
+
+    def randomizer(self) -> str:
+        """Name the report's law: a line through 0, then one coin."""
+        return ONE_COIN
 
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.coin import Coin
+from raydp_sim.mechanisms.coin import ONE_COIN, Coin
 from raydp_sim.mechanisms.half_space import half_space, half_step
 from raydp_sim.mechanisms.quantiser import Mode, balls, sphere_moment
 from raydp_sim.mechanisms.signed_histogram import SignedHistogram
@@ -88,6 +88,10 @@ class R2(Mechanism):
     def event(self) -> LocalReport:
         """Return Priv's loss, which the quantiser can only lower."""
         return self.coin.event()
+
+    def randomizer(self) -> str:
+        """Name the report's law: a line through 0 and where the balls fall, then one coin."""
+        return ONE_COIN
 
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error."""

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
+from raydp_sim.mechanisms.coin import ONE_COIN
 from raydp_sim.mechanisms.mixed_reports import MixedReports
 from raydp_sim.mechanisms.quantiser import Mode
 from raydp_sim.mechanisms.r1 import R1
@@ -110,6 +111,10 @@ class Rp(Mechanism):
     def event(self) -> LocalReport:
         """Return the loss of R_1 and R_2, which is the same."""
         return self.second.event()
+
+    def randomizer(self) -> str:
+        """Name the report's law: which of the two, and all but its sign, then one coin."""
+        return ONE_COIN
 
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error."""

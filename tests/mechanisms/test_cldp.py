@@ -345,6 +345,39 @@ def test_a_power_must_be_finite_and_at_least_one():
             make("rp", epsilon_local=1.0, dimension=2, radius=1.0, power=power)
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"kind": "priv"},
+        *({"kind": "r2", "quantiser": mode} for mode in MODES),
+        {"kind": "rp", "power": 2.0},
+        {"kind": "r1"},
+        {"kind": "rinf"},
+    ],
+)
+@pytest.mark.parametrize("dimension", [3, 70])
+def test_the_value_decides_on_nothing_but_one_sign(parameters, dimension):
+    """With the same draws every value gives one of two reports, which differ in a sign: that is
+    what lets these mechanisms be accounted for as R^Bin."""
+    mechanism = make(**parameters, epsilon_local=1.0, dimension=dimension, radius=1.0)
+    assert mechanism.randomizer() == "rbin"
+    corner = np.zeros(dimension)
+    corner[0] = 1.0
+    values = [0.0 * corner, corner, -corner, corner[::-1], 0.3 * corner]
+    sent = [reports(mechanism, np.tile(value, (300, 1))) for value in values]
+    if sent[0].ndim == 2:
+        assert all(np.array_equal(one // 2, sent[0] // 2) for one in sent)
+        assert not np.array_equal(sent[1], sent[2])
+        return
+    if parameters["kind"] == "rp":
+        symbols = [(one[:, 0, 0] + 1) // 2 for one in sent]
+        assert all(np.array_equal(one, symbols[0]) for one in symbols)
+        sent = [one[..., 1:] for one in sent]
+    for one in sent[1:]:
+        same, opposite = ((one == side * sent[0]).all(axis=(1, 2)) for side in (1, -1))
+        assert (same | opposite).all() and 0 < same.sum() < 300
+
+
 # Lower bounds.
 
 
