@@ -51,8 +51,8 @@ class SplitAndMix(Mechanism):
         epsilon, delta: guarantee of one release. Exactly one of these and `target`.
         noise_clients: honest clients that every release can count on; a scenario takes them from
             shuffle.min_batch and privacy.honest_fraction. Otherwise all `clients`.
-        steps: that the interval is cut into; by default 2 sqrt(clients) max(1, epsilon), which
-            makes rounding at most 1/32 of the noise.
+        steps: that the interval is cut into; by default 2 epsilon sqrt(clients), rounded up,
+            which makes rounding at most 1/32 of the noise.
         shares: messages of one report; by default as few as are proved to be enough.
 
     Example:
@@ -133,7 +133,7 @@ class SplitAndMix(Mechanism):
         """Steps between the ends of the interval."""
         if self.steps is not None:
             return self.steps
-        return math.ceil(2.0 * math.sqrt(self.need_clients()) * max(1.0, self.need_epsilon()))
+        return math.ceil(2.0 * self.need_epsilon() * math.sqrt(self.need_clients()))
 
     @cached_property
     def noise(self) -> PolyaNoise:
@@ -172,7 +172,7 @@ class SplitAndMix(Mechanism):
         left = math.log(allowed) - self._log_factor
         if math.log(drawn) >= left:
             remedy = (
-                f"53-bit draws blur the noise of {self.honest} clients by {drawn:.1g}, so at "
+                f"draws blur the noise of {self.honest} clients by {drawn:.1g}, so at "
                 f"epsilon {self.need_epsilon():g} no smaller one than "
                 f"{math.exp(min(0.0, math.log(drawn) + self._log_factor)):.1g} is proved; raise it "
                 "or lower mechanism.steps"

@@ -219,7 +219,7 @@ def test_the_noise_is_calibrated_to_the_honest_part_of_the_smallest_batch():
         ),
         ({"shuffle": {"min_batch": 301}}, ("shuffle.min_batch is 301", "at most 300")),
         ({"mechanism": {"shares": 5}}, ("mechanism.shares is 5", "needs 1", "raise it")),
-        ({"mechanism": {"delta": 1e-14}}, ("mechanism.delta is 1e-14", "53-bit", "raise it")),
+        ({"mechanism": {"delta": 1e-14}}, ("mechanism.delta is 1e-14", "draws blur", "raise it")),
         ({"mechanism": {"delta": 0.01}}, ("privacy.delta is 1e-06", "3 releases")),
         ({"mechanism": {"epsilon": 200.0}}, ("mechanism.delta is 1e-08", "epsilon 200")),
         ({"mechanism": {"steps": 2**30}}, ("mechanism.delta is 1e-08", "lower mechanism.steps")),
