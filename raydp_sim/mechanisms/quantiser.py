@@ -86,10 +86,10 @@ def _search(ends: Floats, points: Floats) -> NDArray[np.int64]:
     scale = _CELLS * d / ends[:, -1:]
     start = np.arange(0, n * cells, cells)[:, None]
     cell = (ends * scale).astype(np.int64)
-    cell += start
-    # Each row has d ends, so the running count over all rows is also a flat position.
-    before = np.zeros(n * cells + 1, np.int64)
-    np.cumsum(np.bincount(cell.ravel(), minlength=n * cells), out=before[1:])
+    cell += start + 1
+    # Each row has d ends, so the number of ends in earlier cells is also a flat position.
+    before = np.bincount(cell.ravel(), minlength=n * cells + 1)
+    np.cumsum(before, out=before)
     cell = (points * scale).astype(np.int64)
     cell += start
     low = before.take(cell.ravel())
