@@ -1,6 +1,7 @@
 """`raydp-sim bench`: throughput as ratios to honest floors."""
 
 import json
+import sys
 
 import click
 from rich import box
@@ -8,14 +9,18 @@ from rich.console import Console
 from rich.table import Table
 
 from raydp_sim.bench import accounting
+from raydp_sim.bench import mechanisms as randomizers
 from raydp_sim.bench.cases import CASES
 from raydp_sim.bench.pipeline import SEGMENTS, Result, document, machine, play
+from raydp_sim.errors import bad_field
+from raydp_sim.mechanisms import MECHANISMS
 
 _EPILOG = """\b
 Example:
   raydp-sim bench pipeline
   raydp-sim bench pipeline --case a --json
   raydp-sim bench accounting
+  raydp-sim bench mechanisms --kind privunit --kind l2
 """
 
 
@@ -91,6 +96,82 @@ def accounts(as_json: bool) -> None:
         f"{sum(bool(row.met) for row in goals)} of {len(goals)} goals met. {about['cpu']}, Python "
         f"{about['python']}, NumPy {about['numpy']}, load {about['load']} at the end"
     )
+
+
+@command.command("mechanisms", epilog=_EPILOG)
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    help="Measure only this kind of mechanism; may be given more than once.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def mechanisms(kinds: tuple[str, ...], as_json: bool) -> None:
+    """Measure how fast clients randomize, and whether epsilon matters (a few minutes).
+
+    Every mechanism for vectors of the l2 ball (10,000 of dimension 1000) and for categories (a
+    million of 256), at epsilon 1, 2, 4 and 8. The floor is NumPy only drawing the vectors' normals,
+    or one uniform per category. CPU time of one process; the squared error is that of the mean of
+    the batch, beside what the mechanism states.
+    """
+    known = MECHANISMS.kinds
+    for kind in kinds:
+        if kind not in known:
+            raise bad_field("--kind", kind, f"choose among {', '.join(known)}")
+    console = Console(stderr=True)
+    with console.status("") as status:
+
+        def say(line: str) -> None:
+            if console.is_terminal:
+                status.update(line)
+            elif line.endswith(" 1"):
+                console.print(line.partition(" at ")[0], highlight=False)
+
+        found = list(randomizers.rows(kinds=kinds or None, progress=say))
+    if as_json:
+        click.echo(json.dumps(randomizers.document(found, machine()), indent=2))
+        return
+    # Pipes have no width; a row should stay on its line.
+    width = None if sys.stdout.isatty() else 100
+    Console(width=width).print(_randomizers(found), highlight=False)
+    for name, spread in randomizers.spreads(found).items():
+        click.echo(f"{name}: the slowest epsilon takes {spread:.2f} times as long as the fastest")
+    for name, note in {row.name: row.note for row in found if row.note}.items():
+        click.echo(f"{name} {note}")
+    goals = [row for row in found if row.met is not None]
+    about = machine()
+    click.echo(
+        f"{sum(bool(row.met) for row in goals)} of {len(goals)} goals met. {about['cpu']}, Python "
+        f"{about['python']}, NumPy {about['numpy']}, load {about['load']} at the end"
+    )
+
+
+def _randomizers(found: list[randomizers.Row]) -> Table:
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    made.add_column("", no_wrap=True)
+    for name in ("epsilon", "per CPU s", "of floor", "goal", "error", "exact"):
+        made.add_column(name, justify="left" if name == "goal" else "right", no_wrap=True)
+    for group in dict.fromkeys(row.group for row in found):
+        made.add_section()
+        inside = sorted(
+            (row for row in found if row.group == group),
+            key=lambda row: (row.name, row.epsilon or 0.0),
+        )
+        made.add_row(group, "floor", f"{inside[0].floor:,.0f}", "1")
+        before = ""
+        for row in inside:
+            made.add_row(
+                "" if row.name == before else f"  {row.name}",
+                "" if row.epsilon is None else f"{row.epsilon:g}",
+                f"{row.rate:,.0f}",
+                f"{row.rate / row.floor:.3g}",
+                _goal(">=", row.goal, row.met),
+                f"{row.measured:.3g}",
+                f"{row.exact:.3g}",
+                style="red" if row.met is False else "",
+            )
+            before = row.name
+    return made
 
 
 def table(results: list[Result]) -> Table:
