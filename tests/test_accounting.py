@@ -174,8 +174,12 @@ def test_the_losses_of_the_messages_add_up_to_the_reports(kind):
         mechanism = MECHANISMS.parse({"kind": kind, "dimension": 1, "clients": 50, **example})
         if mechanism.guarantee != "pure" or mechanism.where != "client":
             continue
-        total = math.fsum(mechanism.losses())
-        assert mechanism.event().epsilon * (1 - 1e-9) <= total <= mechanism.event().epsilon * 1.001
+        total, stated = math.fsum(mechanism.losses()), mechanism.event().epsilon
+        if kind == "vqsgd":
+            # On the ball its report loses less than the k-ary response whose law it is sent by.
+            assert stated <= total == mechanism.epsilon_local
+            continue
+        assert stated * (1 - 1e-9) <= total <= stated * 1.001
 
 
 @pytest.mark.parametrize("kind", ["2rr", "rbin", "linf"])
