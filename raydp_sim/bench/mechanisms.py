@@ -20,7 +20,10 @@ VECTORS, CATEGORIES = "vectors of the l2 ball", "categories"
 _UNIT = {VECTORS: "vectors", CATEGORIES: "reports"}
 _NORM = {"l2": VECTORS, "category": CATEGORIES}
 # Of one process and CPU-second, at every epsilon.
-_GOALS: dict[str, dict[str | None, float]] = {VECTORS: {"privunit": 2e4, "l2": 2e4}, CATEGORIES: {None: 2e7}}
+_GOALS: dict[str, dict[str | None, float]] = {
+    VECTORS: {"privunit": 2e4, "l2": 2e4},
+    CATEGORIES: {None: 2e7},
+}
 # Further ways to play a kind, shown as rows of their own; without goals.
 _VARIANTS: dict[str, dict[str, Any]] = {"l2": {"rotation": "kashin"}}
 _NOTES = {"rappor": "draws a coin per category for each report"}

@@ -167,4 +167,6 @@ def _reasons(entries: list[Entry]) -> list[str]:
             ):
                 why = offer.why.replace(f"'{entry.kind}'", "it")
                 reasons.setdefault(f"{model}: {why}", []).append(entry.kind)
+        if entry.bias:
+            reasons.setdefault(f"biased: {entry.bias}", []).append(entry.kind)
     return [f"{', '.join(kinds)}, {why}" for why, kinds in reasons.items()]
