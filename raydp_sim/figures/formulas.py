@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from raydp_sim.figures import user_level
 from raydp_sim.mechanisms.levels import weights
 from raydp_sim.mechanisms.linf import LInfVector
 from raydp_sim.mechanisms.lower_bounds import privacy_lower_bound
@@ -21,14 +22,14 @@ class Formula:
 
     Attributes:
         quantity: that it gives.
-        status: `formula`, or `order` if its constants are dropped.
+        status: `formula`; `order` if its constants are dropped; `simulated` if it is played.
         needs: names of the parameters.
         compute: from those parameters.
         source: where it is stated.
     """
 
     quantity: Literal["mse", "bits"]
-    status: Literal["formula", "order"]
+    status: Literal["formula", "order", "simulated"]
     needs: tuple[str, ...]
     compute: Callable[[Known], float]
     source: str
@@ -95,34 +96,14 @@ def _rounding(known: Known) -> float:
     return float(4.0 * known["dimension"] * 4.0 ** -known["levels"] / known["clients"])
 
 
-# 000 Section 3.7, with samples in [-10, 10], deviation 1 and failure probability 0.01.
-_RANGE, _SIGMA, _GAMMA = 10.0, 1.0, 0.01
-
-
-def _tau(known: Known) -> float:
-    log = math.log(2.0 * known["clients"] / _GAMMA)
-    return _SIGMA * math.sqrt(2.0 * log / known["samples"])
-
-
-def _user(known: Known) -> float:
-    """Return f(3 tau, epsilon0/2)/n of the second stage, R^linf with v = epsilon0/2."""
-    stage = LInfVector(
-        dimension=1,
-        radius=3.0 * _tau(known),
-        epsilon_local=known["epsilon0"] / 2.0,
-        coordinates=1,
-        levels=int(known["levels"]),
-        calibration="seed",
-    )
-    return stage.worst_mse() / known["clients"]
-
-
-def _naive(known: Known) -> float:
-    return 8.0 * _RANGE**2 / (known["clients"] * known["epsilon0"] ** 2)
+def _user(known: Known) -> tuple[int, int, float, int]:
+    samples, levels = int(known["samples"]), int(known["levels"])
+    return int(known["clients"]), samples, known["epsilon0"], levels
 
 
 _LOCAL = ("epsilon0", "dimension", "clients")
 _PIECES = (*_LOCAL, "coordinates", "levels")
+_USER = ("epsilon0", "clients", "samples", "levels")
 _TABLE = ("epsilon", "dimension", "clients")
 
 FORMULAS: dict[str, Formula] = {
@@ -179,15 +160,22 @@ FORMULAS: dict[str, Formula] = {
     "user-bound": Formula(
         "mse",
         "formula",
-        ("epsilon0", "clients", "samples", "levels"),
-        _user,
+        _USER,
+        lambda k: user_level.bound(*_user(k)),
         "000 Theorem 3.7.1, tau corrected",
     ),
     "user-naive": Formula(
         "mse",
         "formula",
         ("epsilon0", "clients"),
-        _naive,
+        lambda k: user_level.naive(int(k["clients"]), k["epsilon0"]),
         "Laplace noise on the whole interval",
+    ),
+    "user-played": Formula(
+        "mse",
+        "simulated",
+        _USER,
+        lambda k: user_level.played(*_user(k), repetitions=200),
+        "both stages, 200 repetitions, samples normal around 3.7",
     ),
 }

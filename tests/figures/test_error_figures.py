@@ -248,7 +248,7 @@ def test_drawn_inputs_are_inside_their_domain() -> None:
         ("000-figure-3.2a", [True, True, True, True, True]),
         ("000-table-3.1", [True] * 5),
         ("001-trade-offs", [True, True, True, True, True, False]),
-        ("000-user-level", [True] * 4),
+        ("000-user-level", [True] * 6),
     ],
 )
 def test_what_holds(name: str, holds: list[bool]) -> None:
