@@ -247,14 +247,15 @@ def built_with(cls: type[Mechanism], budget: Budget, **wishes: Any) -> Mechanism
             given[cls.delta_field] = budget.delta
     own = {"radius": 1.0, "categories": max(2, budget.dimension), **wishes}
     given |= {name: value for name, value in own.items() if name in fields}
-    refused = ""
+    refusals: list[str] = []
     for dimension in dict.fromkeys((budget.dimension, None, 1)):
         try:
             made = cls.model_validate({**given, "dimension": dimension}).calibrated(1)
             made.bits, made.worst_mse()
             return made
         except ValidationError as error:
-            refused = refused or describe(error, fields)
+            refusals.append(describe(error, fields).removeprefix("scenario."))
         except InputError as error:
-            refused = refused or str(error)
-    raise InputError(refused)
+            refusals.append(str(error))
+    # That it takes another dimension is not why, if it was refused with that one too.
+    raise InputError(next((each for each in refusals if "dimension" not in each), refusals[0]))

@@ -103,3 +103,9 @@ def test_enough_messages_and_levels_for_a_shuffler() -> None:
     assert (BUDGET.messages, BUDGET.levels) == (4, 4)
     small = Budget(1000, 90, 0.1)
     assert (small.messages, small.levels) == (1, 1)
+
+
+def test_the_reason_is_not_that_another_dimension_was_tried_first() -> None:
+    """'split-and-mix' takes one number and no such epsilon: the latter is why."""
+    (entry,) = catalogue(Budget(5, 100, 20.0), ["split-and-mix"], shuffle=False)
+    assert entry.own.why and "dimension" not in entry.own.why
