@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from raydp_sim.datasets import DATASETS
-from raydp_sim.figures.model import Claim, Figure, FigureFile, Fixed, Panel
+from raydp_sim.figures.model import Claim, Curve, Figure, FigureFile, Fixed, Panel
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.population.availability import AVAILABILITY
 from raydp_sim.population.latency import LATENCY
@@ -60,7 +60,7 @@ def scenario_schema() -> dict[str, Any]:
 
 def _figure() -> dict[str, Any]:
     document = FigureFile.model_json_schema()
-    for cls in (FigureFile, Figure, Panel, Fixed, Claim):
+    for cls in (FigureFile, Figure, Panel, Curve, Fixed, Claim):
         _explained(document if cls is FigureFile else document["$defs"][cls.__name__], cls)
     for target in (document, *document["$defs"].values()):
         _untitled(target)

@@ -8,8 +8,9 @@ from click.testing import CliRunner
 from raydp_sim.actors.backend import Inline
 from raydp_sim.bench.contenders import Sample
 from raydp_sim.bench.participation import CASES, Row, document, play, ratio
-from raydp_sim.cli.bench import command, participation_table
+from raydp_sim.cli.bench import command
 from raydp_sim.cli.shipped import shipped
+from raydp_sim.cli.weeks import participation_table
 from raydp_sim.scenario import load
 
 WEEK = load(shipped()["week"])

@@ -189,3 +189,15 @@ def test_an_epsilon_beyond_the_draws_is_refused() -> None:
     }
     with pytest.raises(InputError, match=r"mechanism.epsilon_local is 40.0; .*53-bit"):
         parse(document)
+
+
+def test_a_mechanism_without_noise_is_refused() -> None:
+    document = {
+        "name": "a",
+        "population": {"clients": 5, "data": {"kind": "gaussian", "dimension": 3}},
+        "mechanism": {"kind": "quan", "radius": 1.0, "on_out_of_range": "clip"},
+    }
+    with pytest.raises(InputError, match=r"mechanism.kind is 'quan'; it adds no noise.*use 'r2'"):
+        parse(document)
+    document["mechanism"] |= {"kind": "r2", "epsilon_local": 1.0}
+    assert parse(document).mechanism.kind == "r2"

@@ -1,23 +1,27 @@
 """`raydp-sim bench`: throughput as ratios to honest floors."""
 
 import json
+import sys
 
 import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from raydp_sim.bench import accounting, participation
+from raydp_sim.bench import accounting
+from raydp_sim.bench import mechanisms as randomizers
 from raydp_sim.bench.cases import CASES
 from raydp_sim.bench.pipeline import SEGMENTS, Result, document, machine, play
-from raydp_sim.cli.shipped import shipped
-from raydp_sim.scenario import load
+from raydp_sim.cli.weeks import asynchronous
+from raydp_sim.errors import bad_field
+from raydp_sim.mechanisms import MECHANISMS
 
 _EPILOG = """\b
 Example:
   raydp-sim bench pipeline
   raydp-sim bench pipeline --case a --json
   raydp-sim bench accounting
+  raydp-sim bench mechanisms --kind privunit --kind l2
   raydp-sim bench participation
 """
 
@@ -96,52 +100,82 @@ def accounts(as_json: bool) -> None:
     )
 
 
-@command.command("participation", epilog=_EPILOG)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def asynchronous(as_json: bool) -> None:
-    """Play scenarios/week.yaml on Ray, then parts of it with twice the reports or the clients.
+command.add_command(asynchronous)
 
-    Cost should grow with the reports and not with the clients or the time that passes: a tenth of
-    the week is played as it is, with twice the releases, and with twice the clients of whom each
-    checks in half as often, in turns; shown are the medians of three. CPU is that of the driver,
-    the workers and Ray's own processes.
+
+@command.command("mechanisms", epilog=_EPILOG)
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    help="Measure only this kind of mechanism; may be given more than once.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def mechanisms(kinds: tuple[str, ...], as_json: bool) -> None:
+    """Measure how fast clients randomize, and whether epsilon matters (a few minutes).
+
+    Every mechanism for vectors of the l2 ball (10,000 of dimension 1000) and for categories (a
+    million of 256), at epsilon 1, 2, 4 and 8. The floor is NumPy only drawing the vectors' normals,
+    or one uniform per category. CPU time of one process; the squared error is that of the mean of
+    the batch, beside what the mechanism states.
     """
+    known = MECHANISMS.kinds
+    for kind in kinds:
+        if kind not in known:
+            raise bad_field("--kind", kind, f"choose among {', '.join(known)}")
     console = Console(stderr=True)
     with console.status("") as status:
 
         def say(line: str) -> None:
-            status.update(line) if console.is_terminal else click.echo(line, err=True)
+            if console.is_terminal:
+                status.update(line)
+            elif line.endswith(" 1"):
+                console.print(line.partition(" at ")[0], highlight=False)
 
-        rows = list(participation.play(load(shipped()["week"]), say))
-    about = machine()
+        found = list(randomizers.rows(kinds=kinds or None, progress=say))
     if as_json:
-        click.echo(json.dumps(participation.document(rows, about), indent=2))
+        click.echo(json.dumps(randomizers.document(found, machine()), indent=2))
         return
-    Console(width=100).print(participation_table(rows), highlight=False)
-    click.echo("Seconds without placing the clients; below, medians of three turns.")
+    # Pipes have no width; a row should stay on its line.
+    width = None if sys.stdout.isatty() else 100
+    Console(width=width).print(_randomizers(found), highlight=False)
+    for name, spread in randomizers.spreads(found).items():
+        click.echo(f"{name}: the slowest epsilon takes {spread:.2f} times as long as the fastest")
+    for name, note in {row.name: row.note for row in found if row.note}.items():
+        click.echo(f"{name} {note}")
+    goals = [row for row in found if row.met is not None]
+    about = machine()
     click.echo(
-        f"{about['cpu']}, Python {about['python']}, Ray "
-        f"{about['ray']}, load {about['load']} at the end"
+        f"{sum(bool(row.met) for row in goals)} of {len(goals)} goals met. {about['cpu']}, Python "
+        f"{about['python']}, NumPy {about['numpy']}, load {about['load']} at the end"
     )
 
 
-def participation_table(rows: list[participation.Row]) -> Table:
-    """Lay out what weeks took, with ratios to the same part of the week unchanged."""
+def _randomizers(found: list[randomizers.Row]) -> Table:
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     made.add_column("", no_wrap=True)
-    for name in ("clients", "releases", "reports", "days", "wall s", "CPU s", "wall", "CPU"):
-        made.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        times = participation.ratio(rows, row)
-        made.add_row(
-            row.name,
-            *(f"{number:,}" for number in (row.clients, row.releases, row.reports)),
-            f"{row.days:.2f}",
-            f"{row.seconds.wall:.1f}",
-            f"{row.seconds.cpu:.1f}",
-            *(("", "") if times is None else (f"{times[name]:.2f}x" for name in ("wall", "cpu"))),
-            end_section=times is None,
+    for name in ("epsilon", "per CPU s", "of floor", "goal", "error", "exact"):
+        made.add_column(name, justify="left" if name == "goal" else "right", no_wrap=True)
+    for group in dict.fromkeys(row.group for row in found):
+        made.add_section()
+        inside = sorted(
+            (row for row in found if row.group == group),
+            key=lambda row: (row.name, row.epsilon or 0.0),
         )
+        made.add_row(group, "floor", f"{inside[0].floor:,.0f}", "1")
+        before = ""
+        for row in inside:
+            made.add_row(
+                "" if row.name == before else f"  {row.name}",
+                "" if row.epsilon is None else f"{row.epsilon:g}",
+                f"{row.rate:,.0f}",
+                f"{row.rate / row.floor:.3g}",
+                _goal(">=", row.goal, row.met),
+                f"{row.measured:.3g}",
+                f"{row.exact:.3g}",
+                style="red" if row.met is False else "",
+            )
+            before = row.name
     return made
 
 

@@ -159,12 +159,13 @@ def _reasons(entries: list[Entry]) -> list[str]:
     """Group the kinds without numbers by what they say."""
     reasons: dict[str, list[str]] = {}
     for entry in entries:
-        for model, offer in ((entry.trust, entry.own), ("shuffle", entry.shuffled)):
-            if (
-                offer is not None
-                and offer.why
-                and not (entry.trust, model) == ("central", "shuffle")
-            ):
+        # That central noise is not the clients' is clear without words.
+        shuffled = None if entry.trust == "central" else entry.shuffled
+        own = "central" if entry.trust == "central" else "local"
+        for model, offer in ((own, entry.own), ("shuffled", shuffled)):
+            if offer is not None and offer.why:
                 why = offer.why.replace(f"'{entry.kind}'", "it")
                 reasons.setdefault(f"{model}: {why}", []).append(entry.kind)
+        if entry.bias:
+            reasons.setdefault(f"biased: {entry.bias}", []).append(entry.kind)
     return [f"{', '.join(kinds)}, {why}" for why, kinds in reasons.items()]

@@ -84,7 +84,7 @@ def _panel(
 ) -> list[Point]:
     points: list[Point] = []
     for entry, offer in offers:
-        if offer.mse is None or offer.bits is None:
+        if offer.mse is None or offer.bits is None or entry.guarantee == "none":
             continue
         colour, marker = _STYLES.get(entry.domain, _OTHER)
         central = entry.trust == "central"

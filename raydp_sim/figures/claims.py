@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.figures.compute import check_curve, evaluate, point
+from raydp_sim.figures.compute import check_curve, value
 from raydp_sim.figures.model import Claim, Figure, FigureFile, Panel
 
 _TWO = ("ratio", "largest-ratio", "crossover")
@@ -67,20 +67,24 @@ def _check(claim: Claim, figure: Figure) -> None:
         x = panel.values[0] if claim.at is None else claim.at
         for field, curve in (("of", claim.of), ("over", claim.over)):
             if curve is not None:
-                check_curve(panel, curve, x, field)
+                check_curve(figure, panel, curve, x, field)
 
 
 def judge(claim: Claim, figure: Figure) -> Verdict:
     """Compute what a claim is about and compare it with what is printed."""
     if claim.compute == "largest-ratio":
         panels = _panels(claim, figure)
-        pairs = [(_ratio(claim, p, x), x, name) for name, p in panels.items() for x in p.values]
+        pairs = [
+            (_Place(figure, panel).ratio(claim, x), x, name)
+            for name, panel in panels.items()
+            for x in panel.values
+        ]
         computed, x, name = max(pairs, key=lambda pair: _or_least(pair[0]))
         where = f" in {name}" if len(panels) > 1 else ""
         where += f" at {panels[name].sweep} = {x:,g}"
     else:
         (panel,), x = _panels(claim, figure).values(), claim.at or 0.0
-        computed, at = _FIND[claim.compute](claim, panel, x)
+        computed, at = _FIND[claim.compute](claim, _Place(figure, panel), x)
         where = f" at {panel.sweep} = {at:,.0f}" if at is not None else ""
     silent = not math.isfinite(computed)
     here = "no value" if silent else f"{computed:.4g}{claim.unit}{where}"
@@ -103,37 +107,43 @@ def _panels(claim: Claim, figure: Figure) -> dict[str, Panel]:
     return {name: p for name, p in figure.panels.items() if wanted <= set(p.curves)}
 
 
-def _value(curve: str | None, panel: Panel, x: float) -> float:
-    assert curve is not None  # `check` has seen to it
-    return evaluate(panel.quantity, curve, point(panel, x)).epsilon
+@dataclass(frozen=True)
+class _Place:
+    """A panel of a figure, at which curves have values."""
 
+    figure: Figure
+    panel: Panel
 
-def _ratio(claim: Claim, panel: Panel, x: float) -> float:
-    below = _value(claim.over, panel, x)
-    return _value(claim.of, panel, x) / below if below else math.inf
+    def value(self, curve: str | None, x: float) -> float:
+        assert curve is not None  # `check` has seen to it
+        return value(self.figure, self.panel, curve, x).epsilon
+
+    def ratio(self, claim: Claim, x: float) -> float:
+        below = self.value(claim.over, x)
+        return self.value(claim.of, x) / below if below else math.inf
 
 
 def _or_least(value: float) -> float:
     return -math.inf if math.isnan(value) else value
 
 
-def _at_value(claim: Claim, panel: Panel, x: float) -> tuple[float, float | None]:
-    return _value(claim.of, panel, x), None
+def _at_value(claim: Claim, place: _Place, x: float) -> tuple[float, float | None]:
+    return place.value(claim.of, x), None
 
 
-def _at_ratio(claim: Claim, panel: Panel, x: float) -> tuple[float, float | None]:
-    return _ratio(claim, panel, x), None
+def _at_ratio(claim: Claim, place: _Place, x: float) -> tuple[float, float | None]:
+    return place.ratio(claim, x), None
 
 
-def _reached(claim: Claim, panel: Panel, x: float) -> tuple[float, float | None]:
+def _reached(claim: Claim, place: _Place, x: float) -> tuple[float, float | None]:
     """Return the largest value within what is printed, and its round: values rise with rounds."""
-    last = _first(lambda rounds: _value(claim.of, panel, rounds) > claim.printed, int(x) + 1) - 1
-    return (_value(claim.of, panel, last), last) if last else (math.nan, None)
+    last = _first(lambda rounds: place.value(claim.of, rounds) > claim.printed, int(x) + 1) - 1
+    return (place.value(claim.of, last), last) if last else (math.nan, None)
 
 
-def _crossover(claim: Claim, panel: Panel, x: float) -> tuple[float, float | None]:
+def _crossover(claim: Claim, place: _Place, x: float) -> tuple[float, float | None]:
     """Return the first round at which `of` is below `over`, if it stays so."""
-    first = _first(lambda rounds: _ratio(claim, panel, rounds) < 1.0, int(x) + 1)
+    first = _first(lambda rounds: place.ratio(claim, rounds) < 1.0, int(x) + 1)
     return float(first) if first <= int(x) else math.nan, None
 
 
@@ -149,7 +159,7 @@ def _first(true_from: Callable[[int], bool], end: int) -> int:
     return high
 
 
-_FIND: dict[str, Callable[[Claim, Panel, float], tuple[float, float | None]]] = {
+_FIND: dict[str, Callable[[Claim, _Place, float], tuple[float, float | None]]] = {
     "value": _at_value,
     "ratio": _at_ratio,
     "reached": _reached,

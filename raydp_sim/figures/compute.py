@@ -8,8 +8,8 @@ from functools import lru_cache
 import pyarrow as pa
 
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.figures import curves
-from raydp_sim.figures.model import FigureFile, Panel
+from raydp_sim.figures import curves, errors
+from raydp_sim.figures.model import Figure, FigureFile, Panel
 from raydp_sim.privacy.bounds.base import RdpBound, Result
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import Release, SelfSampledShuffle, Shuffle, SubsampledShuffle
@@ -52,9 +52,12 @@ def point(panel: Panel, x: float) -> Point:
     for name in _needed(panel):
         if name not in known:
             raise InputError(f"fixed.{name} is missing; add it, or sweep it")
-    for name in ("alpha",) if panel.quantity == "epsilon" else ("rounds", "delta"):
+    others = ("alpha",) if panel.quantity == "epsilon" else ("rounds", "delta")
+    for name in (*others, *errors.OWN):
         if name in known:
-            raise bad_field(f"fixed.{name}", known[name], f"{panel.quantity} has none; remove it")
+            field = "sweep" if name == panel.sweep else f"fixed.{name}"
+            given = name if name == panel.sweep else known[name]
+            raise bad_field(field, given, f"{panel.quantity} has none; remove it")
     for name, most in _MOST.items():
         if known.get(name, 0) > most:
             field = "values" if name == panel.sweep else f"fixed.{name}"
@@ -98,18 +101,23 @@ def check(file: FigureFile) -> None:
         try:
             for x in panel.values:
                 for curve in panel.curves:
-                    check_curve(panel, curve, x)
+                    check_curve(file.figure, panel, curve, x)
         except InputError as error:
             raise InputError(f"figure.panels.{name}.{error}") from None
     for label in file.figure.labels:
+        if label in file.figure.curves:
+            continue
         known = {curve for panel in file.figure.panels.values() for curve in panel.curves}
         if label not in known:
             remedy = f"no panel has such a curve; choose among {', '.join(sorted(known))}"
             raise InputError(f"figure.labels.{label}: {remedy}")
 
 
-def check_curve(panel: Panel, curve: str, x: float, field: str = "curves") -> None:
+def check_curve(figure: Figure, panel: Panel, curve: str, x: float, field: str = "curves") -> None:
     """Refuse a curve that is unknown or does not apply to the panel at x."""
+    if panel.quantity in errors.QUANTITIES:
+        errors.check(figure.curves, panel, curve, x, field)
+        return
     here = point(panel, x)
     try:
         bound = curves.find(panel.quantity, curve, here.event, here.rounds)
@@ -139,23 +147,36 @@ def evaluate(quantity: str, curve: str, here: Point) -> Result:
         return Result(math.nan, None, str(silence))
 
 
-def table(panel: Panel, each: Callable[[], None] = lambda: None) -> pa.Table:
+def value(figure: Figure, panel: Panel, curve: str, x: float) -> Result:
+    """Return a curve's value at x: of a bound, or of an error or number of bits."""
+    if panel.quantity in errors.QUANTITIES:
+        return errors.value(figure.curves, panel, curve, x).result
+    return evaluate(panel.quantity, curve, point(panel, x))
+
+
+def _status(figure: Figure, panel: Panel, curve: str, x: float) -> str:
+    if panel.quantity in errors.QUANTITIES:
+        return errors.value(figure.curves, panel, curve, x).status
+    return curves.find(panel.quantity, curve, point(panel, x).event).status
+
+
+def table(figure: Figure, panel: Panel, each: Callable[[], None] = lambda: None) -> pa.Table:
     """Return the panel's data, one row per value and curve.
 
     Args:
+        figure: of the panel, for its curves.
         panel: what to compute.
         each: called after every row.
     """
     rows = []
     for x in panel.values:
-        here = point(panel, x)
         for curve in panel.curves:
-            found = evaluate(panel.quantity, curve, here)
+            found = value(figure, panel, curve, x)
             rows.append(
                 {
                     panel.sweep: x,
                     "curve": curve,
-                    "status": curves.find(panel.quantity, curve, here.event).status,
+                    "status": _status(figure, panel, curve, x),
                     "value": None if math.isnan(found.epsilon) else found.epsilon,
                     "order": found.alpha,
                     "note": found.note,

@@ -18,6 +18,12 @@ _AXES = {
     "rounds": "rounds T",
     "rdp": "Rényi divergence",
     "epsilon": "ε of the run",
+    "dimension": "dimension d",
+    "coordinates": "sampled coordinates s",
+    "levels": "levels m",
+    "samples": "samples of each client m",
+    "mse": "mean squared error",
+    "bits": "bits of a report",
 }
 # A lower bound on divergences is none on epsilon once it is converted, which loses by itself.
 _SUFFIX = {
@@ -27,7 +33,16 @@ _SUFFIX = {
     ("epsilon", "proved"): "",
     ("epsilon", "lower"): " (no bound on ε)",
     ("epsilon", "heuristic"): ", heuristic",
+    ("mse", "exact"): "",
+    ("mse", "bound"): " (bound)",
+    ("mse", "simulated"): ", simulated",
+    ("mse", "formula"): "",
+    ("mse", "order"): " (order only)",
+    ("bits", "exact"): "",
+    ("bits", "formula"): "",
+    ("bits", "order"): " (order only)",
 }
+_SOLID = ("proved", "exact", "bound")
 
 
 def draw(figure: Figure, tables: dict[str, pa.Table]) -> bytes:
@@ -48,8 +63,11 @@ def draw(figure: Figure, tables: dict[str, pa.Table]) -> bytes:
     rows = math.ceil(count / columns)
     size = (max(4.1 * columns, 7.0), 3.3 * rows + 1.1)
     sheet, grid = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
-    every = dict.fromkeys(c for panel in figure.panels.values() for c in panel.curves)
-    styles = {name: index for index, name in enumerate(every)}
+    curves = dict.fromkeys(c for panel in figure.panels.values() for c in panel.curves)
+    # Curves that the legend calls the same look the same.
+    every = dict.fromkeys(figure.labels.get(curve, curve) for curve in curves)
+    order = {label: index for index, label in enumerate(every)}
+    styles = {curve: order[figure.labels.get(curve, curve)] for curve in curves}
     handles: dict[str, Any] = {}
     for axis, name in zip(grid.flat, tables, strict=False):
         panel = figure.panels[name]
@@ -59,14 +77,16 @@ def draw(figure: Figure, tables: dict[str, pa.Table]) -> bytes:
         axis.set_axis_off()
     if figure.title:
         sheet.suptitle(figure.title, x=0.01, ha="left", fontsize=12, fontweight="bold")
-    sheet.legend(
-        handles.values(),
-        handles.keys(),
-        loc="outside lower center",
-        ncols=min(len(handles), max(1, int(size[0] / (0.5 + 0.066 * max(map(len, handles)))))),
-        frameon=False,
-        fontsize=8.5,
-    )
+    if handles:
+        wide = 0.5 + 0.066 * max(map(len, handles))
+        sheet.legend(
+            handles.values(),
+            handles.keys(),
+            loc="outside lower center",
+            ncols=min(len(handles), max(1, int(size[0] / wide))),
+            frameon=False,
+            fontsize=8.5,
+        )
     sink = BytesIO()
     sheet.savefig(sink, format="png", dpi=130)
     plt.close(sheet)
@@ -87,20 +107,32 @@ def _panel(
         if not rows:
             continue
         status = rows[0]["status"]
-        style = styles[curve]
+        style, again = styles[curve], styles[curve] // len(_COLOURS)
+        # Colours come again after eight curves, then with other marks and strokes.
+        stroke = "-" if status in _SOLID else "--"
+        if again:
+            stroke = "-." if stroke == "-" else ":"
         (line,) = axis.plot(
             [row[panel.sweep] for row in rows],
             [row["value"] for row in rows],
             color=_COLOURS[style % len(_COLOURS)],
-            ls="-" if status == "proved" else "--",
+            ls="" if status == "simulated" else stroke,
             lw=1.6,
-            marker=_MARKERS[style % len(_MARKERS)],
-            markersize=3.6,
+            marker=_MARKERS[(style + 3 * again) % len(_MARKERS)],
+            markersize=6.0 if status == "simulated" else 3.6,
+            mfc="none" if status == "simulated" else None,
         )
         handles.setdefault(labels.get(curve, curve) + _SUFFIX[panel.quantity, status], line)
     axis.set_xscale(panel.x_scale)
     axis.set_yscale(panel.y_scale)
-    axis.set_xlabel(_AXES[panel.sweep], fontsize=9)
+    few = len(panel.values) <= 10 and max(panel.values) < 100 * min(panel.values)
+    if panel.x_scale == "log" and few:
+        # Between two powers of ten the labels of a log axis run into each other.
+        axis.set_xticks(panel.values, [f"{x:g}" for x in panel.values])
+        axis.set_xticks([], minor=True)
+    axis.set_xlabel(
+        "ε of the release" if panel.sweep == "epsilon" else _AXES[panel.sweep], fontsize=9
+    )
     axis.set_ylabel(_AXES[panel.quantity], fontsize=9)
     axis.tick_params(which="both", labelsize=8)
     axis.grid(alpha=0.25, which="major")

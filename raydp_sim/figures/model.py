@@ -25,6 +25,11 @@ class Fixed(Model):
         rounds: of the run; 1 for a single shuffle.
         delta: of the run.
         alpha: order of the divergence.
+        epsilon: of the release that errors are meant for.
+        dimension: of the vectors.
+        coordinates: that a report samples per level.
+        levels: binary levels of a report.
+        samples: that each client holds.
     """
 
     epsilon0: Annotated[float, Field(ge=0)] | None = None
@@ -35,6 +40,56 @@ class Fixed(Model):
     rounds: _Count | None = None
     delta: Annotated[float, Field(gt=0, lt=1)] | None = None
     alpha: Annotated[float, Field(gt=1)] | None = None
+    epsilon: _Positive | None = None
+    dimension: _Count | None = None
+    coordinates: _Count | None = None
+    levels: _Count | None = None
+    samples: _Count | None = None
+
+
+class Curve(Model):
+    """How a curve of errors or of bits is computed: from a mechanism, a formula, or other curves.
+
+    Fields:
+        mechanism: its kind and parameters; what the panel sweeps or fixes is filled in where they
+            leave it out.
+        formula: instead, a closed form by name.
+        least: instead, the least of these curves at every value.
+        model: `local`, a report has the loss epsilon0; `shuffle`, the release has (epsilon, delta).
+        accountant: which finds the local loss behind the shuffler: `thm531` (000 Theorem 5.3.1),
+            `clones` (Feldman et al. 2021, divergences), `sms` (the same pair, one message, delta
+            itself), `best`; or a closed form of the seeds with its constant, `closed-432`,
+            `closed-6912`, and as printed, which does not meet the target, `printed-144`,
+            `printed-2304`.
+        charge: `data`, the messages that depend on the data; `all` of them, as the seeds count.
+        recommended: whether coordinates and levels are those the seeds recommend behind a shuffler.
+        value: `worst` case of the error; `simulated` error on drawn inputs; its exact
+            `expectation` on the same inputs; their difference in standard errors (`deviation`);
+            or the squared bias by clipping alone, if all clients hold one vector
+            (`clipping-equal`) or each its own (`clipping-spread`).
+        repetitions: of what is simulated or drawn.
+    """
+
+    mechanism: dict[str, Any] | None = None
+    formula: str | None = None
+    least: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    model: Literal["local", "shuffle"] = "local"
+    accountant: Literal[
+        "best",
+        "thm531",
+        "clones",
+        "sms",
+        "closed-432",
+        "closed-6912",
+        "printed-144",
+        "printed-2304",
+    ] = "best"
+    charge: Literal["data", "all"] = "data"
+    recommended: bool = False
+    value: Literal[
+        "worst", "simulated", "expectation", "deviation", "clipping-equal", "clipping-spread"
+    ] = "worst"
+    repetitions: Annotated[int, Field(ge=2, le=100_000)] = 100
 
 
 class Panel(Model):
@@ -42,18 +97,29 @@ class Panel(Model):
 
     Fields:
         title: what is fixed, in words.
-        quantity: `rdp`, the divergence of one event, or `epsilon` of a whole run.
+        quantity: `rdp`, the divergence of one event; `epsilon` of a whole run; `mse`, the mean
+            squared error of a mean; `bits` of a client's report.
         sweep: what the x axis shows.
         values: where the curves are computed.
         x_scale: of the x axis.
         y_scale: of the y axis.
         fixed: every other parameter.
-        curves: bounds by name.
+        curves: bounds by name; for `mse` and `bits`, names of `figure.curves`.
     """
 
     title: str = ""
-    quantity: Literal["rdp", "epsilon"]
-    sweep: Literal["alpha", "clients", "epsilon0", "rounds"]
+    quantity: Literal["rdp", "epsilon", "mse", "bits"]
+    sweep: Literal[
+        "alpha",
+        "clients",
+        "epsilon0",
+        "rounds",
+        "epsilon",
+        "dimension",
+        "coordinates",
+        "levels",
+        "samples",
+    ]
     values: Annotated[tuple[_Positive, ...], Field(min_length=1, max_length=10_000)]
     x_scale: Literal["log", "linear"] = "log"
     y_scale: Literal["log", "linear"] = "log"
@@ -67,11 +133,13 @@ class Figure(Model):
     Fields:
         title: above all panels.
         labels: what the legend calls a curve, by its name.
+        curves: of errors and bits, by name; bounds have names already.
         panels: by a short name, which `--set figure.panels.NAME.values=[...]` takes.
     """
 
     title: str = ""
     labels: dict[str, str] = Field(default_factory=dict)
+    curves: dict[Word, Curve] = Field(default_factory=dict)
     panels: Annotated[dict[Word, Panel], Field(min_length=1)]
 
 
@@ -108,7 +176,7 @@ class Claim(Model):
 
 
 class FigureFile(Model):
-    """A figure to compute: nothing in it is drawn at random.
+    """A figure to compute: what it draws at random has a fixed seed.
 
     Fields:
         name: short name; the run directory is called after it.

@@ -93,7 +93,7 @@ def play(
     tables = {}
     for name, panel in file.figure.panels.items():
         watcher.panel(name, len(panel.values) * len(panel.curves))
-        tables[name] = compute.table(panel, watcher.row)
+        tables[name] = compute.table(file.figure, panel, watcher.row)
         write_table(folder / "figure" / f"{name}.parquet", tables[name])
     watcher.claims(len(file.claims))
     verdicts = [claims.judge(claim, file.figure) for claim in file.claims]
@@ -123,5 +123,5 @@ def _create(folder: Path, file: FigureFile) -> None:
 
 
 def _known_keys() -> set[str]:
-    models = (FigureFile, model.Figure, model.Panel, model.Fixed, model.Claim)
+    models = (FigureFile, model.Figure, model.Panel, model.Fixed, model.Claim, model.Curve)
     return {key for each in models for key in each.model_fields}

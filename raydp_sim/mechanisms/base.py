@@ -211,6 +211,11 @@ class Mechanism(Piece):
         """Whether some value of the domain attains `worst_mse`."""
         return "exact"
 
+    @property
+    def bias(self) -> str:
+        """When the estimate is not the mean in expectation, in words; empty where it always is."""
+        return ""
+
     def laws(self, values: Floats) -> list[Floats]:
         """Return, per message, the exact output probabilities, shape (n, alphabet).
 

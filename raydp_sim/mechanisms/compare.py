@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -89,9 +90,10 @@ class Entry:
     Attributes:
         kind, source, guarantee: as it declares.
         trust: `local`, `central` (the aggregator adds the noise), or `shuffle` if it protects
-            nothing without a shuffler.
+            nothing without a shuffler. With the guarantee `none` nothing is protected.
         domain: the values it takes, `dimension` numbers each; errors are comparable within one.
-        unbiased: whether its estimate is the mean in expectation.
+        unbiased: whether its estimate is the mean in expectation, for every input.
+        bias: if not, when.
         own: in that trust model.
         shuffled: at the same epsilon of the release behind a shuffler; None if not asked for.
     """
@@ -105,6 +107,7 @@ class Entry:
     source: str
     own: Offer
     shuffled: Offer | None = None
+    bias: str = ""
 
     def document(self) -> dict[str, Any]:
         """Return the entry as JSON has it: its own model's numbers at the top."""
@@ -113,7 +116,7 @@ class Entry:
             for name in ("kind", "domain", "dimension", "trust", "guarantee", "unbiased", "source")
         }
         shuffled = None if self.shuffled is None else asdict(self.shuffled)
-        return {**named, **asdict(self.own), "shuffle": shuffled}
+        return {**named, "bias": self.bias, **asdict(self.own), "shuffle": shuffled}
 
 
 def catalogue(
@@ -145,8 +148,9 @@ def catalogue(
 def _order(entry: Entry) -> tuple[int, bool, float, float, str]:
     rank = _GROUPS.index(entry.domain) if entry.domain in _GROUPS else len(_GROUPS)
     shuffled = math.inf if entry.shuffled is None else entry.shuffled.mse or math.inf
-    # The aggregator's noise is not at equal trust, so it comes last.
-    return rank, entry.trust == "central", entry.own.mse or math.inf, shuffled, entry.kind
+    # What is not at equal trust, or not private at all, comes last.
+    apart = entry.trust == "central" or entry.guarantee == "none"
+    return rank, apart, entry.own.mse or math.inf, shuffled, entry.kind
 
 
 def _entry(cls: type[Mechanism], budget: Budget, shuffle: bool) -> Entry:
@@ -168,18 +172,23 @@ def _entry(cls: type[Mechanism], budget: Budget, shuffle: bool) -> Entry:
         built.domain.dimension,
         trust,
         cls.guarantee,
-        bool(getattr(built, "unbiased", True)),
+        not built.bias,
         cls.source,
         own,
         shuffled if shuffle else None,
+        built.bias,
     )
 
 
 def _shuffled(cls: type[Mechanism], built: Mechanism, budget: Budget) -> Offer:
     if cls.where == "aggregator":
         return Offer(why="the noise is drawn by the aggregator")
-    try:
+    if cls.guarantee == "none":
+        return Offer(why="it adds no noise")
+    many = built
+    with suppress(InputError):  # of the kinds whose coordinates or levels are something else
         many = built_with(cls, budget, coordinates=budget.messages, levels=budget.levels)
+    try:
         made = calibrated_for(many, budget.clients, budget.epsilon, budget.delta)
         return _offer(made.mechanism, budget.clients, made.bound)
     except (InputError, NotApplicable, Unsupported) as refusal:
@@ -197,14 +206,13 @@ def _domain(built: Mechanism) -> str:
 
 
 def _offer(built: Mechanism, clients: int, bound: str = "") -> Offer:
-    event = built.event()
-    local = built.where == "client" and built.guarantee != _TARGET
+    local = built.where == "client" and built.guarantee not in (_TARGET, "none")
     given = built.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     return Offer(
         built.bits,
         built.messages_per_report,
         built.need_epsilon() if local else None,
-        event.delta if local else 0.0,
+        built.event().delta if local else 0.0,
         built.worst_mse() / clients,
         built.worst_mse_is,
         bound,
@@ -239,14 +247,15 @@ def built_with(cls: type[Mechanism], budget: Budget, **wishes: Any) -> Mechanism
             given[cls.delta_field] = budget.delta
     own = {"radius": 1.0, "categories": max(2, budget.dimension), **wishes}
     given |= {name: value for name, value in own.items() if name in fields}
-    refused = ""
+    refusals: list[str] = []
     for dimension in dict.fromkeys((budget.dimension, None, 1)):
         try:
             made = cls.model_validate({**given, "dimension": dimension}).calibrated(1)
             made.bits, made.worst_mse()
             return made
         except ValidationError as error:
-            refused = refused or describe(error, fields)
+            refusals.append(describe(error, fields).removeprefix("scenario."))
         except InputError as error:
-            refused = refused or str(error)
-    raise InputError(refused)
+            refusals.append(str(error))
+    # That it takes another dimension is not why, if it was refused with that one too.
+    raise InputError(next((each for each in refusals if "dimension" not in each), refusals[0]))

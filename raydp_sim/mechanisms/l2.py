@@ -229,6 +229,13 @@ class L2Vector(Mechanism):
         """A bound: the rotated l2 ball does not fill the l_inf ball."""
         return "bound"
 
+    @property
+    def bias(self) -> str:
+        """Clipping biases; Kashin's coefficients stay below their bound."""
+        if self.rotation == "kashin" and self.rotated_radius == "tight":
+            return ""
+        return "rotated coordinates beyond their bound are clipped, which pulls it towards 0"
+
     def laws(self, values: Floats) -> list[Floats]:
         """Return the probabilities of `2 offset + bit` for each level and block."""
         rotated = self._rotation.rotate(values)

@@ -11,7 +11,7 @@ from scipy.special import betainc, pdtrc
 from raydp_sim.mechanisms.base import Floats
 from raydp_sim.random import ClientStream
 
-_FINEST = 2.0**-53
+_FINEST = 2.0**-64
 
 
 @dataclass(frozen=True)
@@ -53,22 +53,25 @@ class PolyaNoise:
         return 0.5 / (self.clients * math.sinh(min(350.0, 0.5 / self.scale)) ** 2)
 
     @cached_property
-    def _more_than(self) -> Floats:
-        """P(Poisson > j) for j = 0, 1, ..., as long as a draw can tell it from 0."""
+    def _more_than(self) -> NDArray[np.uint64]:
+        """P(Poisson > j) for j = 0, 1, ... in steps of 2^-64, as long as there is a step."""
         rate = -self._log_rest / self.clients
-        chances = pdtrc(np.arange(400.0), rate)
-        return np.asarray(chances[chances >= _FINEST])
+        chances = np.minimum(pdtrc(np.arange(400.0), rate), 1.0 - 2.0**-53)
+        return (chances[chances >= _FINEST] / _FINEST).astype(np.uint64)
 
     @property
     def sampling_error(self) -> float:
         """Bound how far the noise of `clients` clients, as drawn, is from the exact law.
 
-        Each probability of the Poisson number is off by at most a step of 2^-53, twice per client.
-        The comparison of V with a power of 1 - (1 - a)^U is off by 2^-51 of that power; summed over
-        the powers, with the mean over U and all the draws of both signs, 2^-50 / (1 - a).
+        Each probability of the Poisson number is off by at most a step of 2^-64, twice per client.
+        With l = -log(1 - a), the comparison of V with the j-th power of p = 1 - (1 - a)^U is off by
+        (1 - j log p)(l + 8) 2^-53 of that power, which is 2 (l + 8) 2^-53 / (1 - p) over all j.
+        The mean of 1 / (1 - p) over U is below 1 / (l (1 - a)), and 2 l draws are expected of all
+        clients. 2^-48 instead of 2^-51 leaves room for the tables' own rounding.
         """
         tables = 2.0 * self.clients * (len(self._more_than) + 2) * _FINEST
-        return tables + 2.0**-50 * math.exp(-self._log_rest)
+        rest = -self._log_rest
+        return tables + (rest + 8.0) * math.exp(rest) * 2.0**-48
 
     def tail(self, clients: int, most: int) -> float:
         """Return a bound on the chance that so many clients' noise exceeds `most` in size."""
@@ -79,7 +82,7 @@ class PolyaNoise:
         return self._one_sided(stream, "plus") - self._one_sided(stream, "minus")
 
     def _one_sided(self, stream: ClientStream, sign: str) -> NDArray[np.int64]:
-        number = (stream.uniform(f"{sign}-number") < self._more_than).sum(axis=1)
+        number = (_joined(*stream.words(f"{sign}-number")) < self._more_than).sum(axis=1)
         total = np.zeros(len(number), np.int64)
         rows = np.flatnonzero(number)
         if len(rows) == 0:
@@ -94,6 +97,10 @@ class PolyaNoise:
         drawn = np.arange(columns) < number[rows, None]
         total[rows] = np.where(drawn, sizes, 0).sum(axis=1)
         return total
+
+
+def _joined(high: NDArray[np.uint32], low: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    return (high.astype(np.uint64) << np.uint64(32)) | low
 
 
 def _log1mexp(x: Floats) -> Floats:

@@ -30,8 +30,8 @@ class PrivUnit(Mechanism):
     """Send V / mean, V from the cap around the client's direction with probability p.
 
     Bhowmick et al. 2018, "Protection against reconstruction and its applications in private
-    federated learning"; with the best cap it has the least error of all unbiased epsilon-LDP
-    mechanisms (Asi, Feldman & Talwar 2022, "Optimal algorithms for mean estimation under local
+    federated learning"; for unit vectors and the best cap no unbiased epsilon-LDP mechanism errs
+    less (Asi, Feldman & Talwar 2022, "Optimal algorithms for mean estimation under local
     differential privacy"), whose PrivUnitG is the "gaussian" variant. A vector inside the ball is
     first replaced by radius x/||x|| or its opposite, so that its mean is kept. Unbiased, with error
     radius^2 E||V||^2 / mean^2 - ||x||^2.
@@ -122,7 +122,7 @@ class PrivUnit(Mechanism):
     def event(self) -> LocalReport:
         """Return the loss of the cap, rounded up; it never exceeds `epsilon_local`."""
         epsilon, loss = self.need_epsilon(), self.cap.loss
-        stated = min(epsilon, loss + SLACK * max(1.0, loss))
+        stated = min(epsilon, loss + 2.0 * SLACK * max(1.0, loss))
         return LocalReport(stated if epsilon <= _MOST_LOSS else math.inf)
 
     def mse(self, values: Floats) -> Floats:

@@ -117,6 +117,14 @@ class ProjectedMean(Mechanism):
         """A bound: the range may reach beyond the ball."""
         return "bound"
 
+    @property
+    def bias(self) -> str:
+        """Clipping biases where the range does not hold the whole ball."""
+        centres = np.abs(np.atleast_1d(self.centre))
+        if float(centres.max()) + self.radius <= (self.reach or self.radius):
+            return ""
+        return "values beyond the range are clipped, which pulls it towards the centre"
+
     def laws(self, values: Floats) -> list[Floats]:
         """Return the probabilities of `2 offset + bit` for each level and block."""
         return self._inner.laws(self._clipped(values - np.asarray(self.centre)))

@@ -51,8 +51,8 @@ class SplitAndMix(Mechanism):
         epsilon, delta: guarantee of one release. Exactly one of these and `target`.
         noise_clients: honest clients that every release can count on; a scenario takes them from
             shuffle.min_batch and privacy.honest_fraction. Otherwise all `clients`.
-        steps: that the interval is cut into; by default 2 sqrt(clients) max(1, epsilon), which
-            makes rounding at most 1/32 of the noise.
+        steps: that the interval is cut into; by default 2 epsilon sqrt(clients), rounded up,
+            which makes rounding at most 1/32 of the noise.
         shares: messages of one report; by default as few as are proved to be enough.
 
     Example:
@@ -68,8 +68,8 @@ class SplitAndMix(Mechanism):
     delta_field: ClassVar[str | None] = "delta"
     source: ClassVar[str] = "Balle et al. 2020; Ghazi et al. 2020"
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
-        {"epsilon": 1.0, "delta": 1e-6, "radius": 0.5, "clients": 50, "noise_clients": 5},
         {"epsilon": 0.1, "delta": 1e-4, "radius": 2.0, "clients": 9, "dimension": 1, "steps": 1},
+        {"epsilon": 1.0, "delta": 1e-6, "radius": 0.5, "clients": 50, "noise_clients": 5},
         {"epsilon": 4.0, "delta": 1e-8, "radius": 1.0, "clients": 10**6, "noise_clients": 3},
         {"epsilon": 1.0, "delta": 1e-9, "radius": 1.0, "clients": 2000, "noise_clients": 1},
     )
@@ -133,7 +133,7 @@ class SplitAndMix(Mechanism):
         """Steps between the ends of the interval."""
         if self.steps is not None:
             return self.steps
-        return math.ceil(2.0 * math.sqrt(self.need_clients()) * max(1.0, self.need_epsilon()))
+        return math.ceil(2.0 * self.need_epsilon() * math.sqrt(self.need_clients()))
 
     @cached_property
     def noise(self) -> PolyaNoise:
@@ -172,9 +172,10 @@ class SplitAndMix(Mechanism):
         left = math.log(allowed) - self._log_factor
         if math.log(drawn) >= left:
             remedy = (
-                f"53-bit draws blur the noise of {self.honest} clients by {drawn:.1g}, so at "
+                f"draws blur the noise of {self.honest} clients by {drawn:.1g}, so at "
                 f"epsilon {self.need_epsilon():g} no smaller one than "
-                f"{math.exp(min(0.0, math.log(drawn) + self._log_factor)):.1g} is proved; raise it"
+                f"{math.exp(min(0.0, math.log(drawn) + self._log_factor)):.1g} is proved; raise it "
+                "or lower mechanism.steps"
             )
             raise bad_field("mechanism.delta", allowed, remedy)
         left += math.log1p(-drawn / math.exp(left))

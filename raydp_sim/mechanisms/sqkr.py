@@ -199,7 +199,7 @@ class Sqkr(Mechanism):
         if epsilon > _MOST_LOSS:
             return LocalReport(math.inf)
         loss = math.log1p(math.ldexp((1.0 - self.lie) / self.lie, self.wire.count))
-        return LocalReport(min(epsilon, loss + SLACK * max(1.0, loss)))
+        return LocalReport(min(epsilon, loss + 2.0 * SLACK * max(1.0, loss)))
 
     def randomizer(self) -> str | None:
         """Name the law of one sign: a uniform index and a flipped bit.

@@ -119,7 +119,7 @@ class VqSgd(Mechanism):
             return LocalReport(math.inf)
         odds = self.truth / (1.0 - self.truth) * self.wire.alphabet
         loss = math.log1p(odds * self._reach)
-        return LocalReport(min(self.need_epsilon(), loss + SLACK * max(1.0, loss)))
+        return LocalReport(min(self.need_epsilon(), loss + 2.0 * SLACK * max(1.0, loss)))
 
     def losses(self) -> tuple[float, ...]:
         """Return the loss that the law named by `randomizer` has."""

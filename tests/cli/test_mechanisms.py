@@ -1,6 +1,7 @@
 """`raydp-sim mechanisms` from the outside."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from raydp_sim.cli.main import main
 from raydp_sim.mechanisms import MECHANISMS
+from raydp_sim.mechanisms.compare import Budget, catalogue
 
 SMALL = ("--dimension", "3", "--clients", "500")
 
@@ -60,3 +62,14 @@ def test_bad_input_names_the_option_the_value_and_the_remedy(
 
 def test_help_has_an_example() -> None:
     assert "raydp-sim mechanisms --dimension" in call("--help").stdout
+
+
+def test_the_readme_shows_what_is_computed() -> None:
+    """The local columns of its excerpt; the shuffled ones would take many seconds."""
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    shown = readme[readme.index("l2 ball, d = 100") : readme.index("`~` marks a bound")]
+    entries = catalogue(Budget(100, 10_000, 1.0), shuffle=False)
+    for entry in entries:
+        if entry.domain == "l2 ball" or (entry.domain, entry.dimension) == ("category", 100):
+            numbers = f"{entry.own.bits:,} +{entry.own.mse:.4g}"
+            assert re.search(rf"^   {entry.kind} +{numbers}", shown, re.MULTILINE), entry.kind

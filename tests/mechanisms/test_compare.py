@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from raydp_sim.errors import InputError
-from raydp_sim.mechanisms import MECHANISMS
+from raydp_sim.mechanisms import MECHANISMS, make
 from raydp_sim.mechanisms.compare import Budget, built_with, catalogue
 
 BUDGET = Budget(4, 1000, 1.0)
@@ -22,7 +22,7 @@ def test_every_kind_is_listed_with_numbers_or_a_reason() -> None:
             assert entry.domain and entry.source and entry.own.bits
             assert 0.0 < entry.own.mse < math.inf
             assert entry.own.mse_is in ("exact", "bound")
-        if entry.trust == "local" and entry.own.mse is not None:
+        if entry.trust == "local" and entry.own.mse is not None and entry.guarantee != "none":
             assert entry.own.epsilon_local == 1.0, "all at the same privacy"
 
 
@@ -31,7 +31,11 @@ def test_each_domain_is_together_and_sorted_by_error() -> None:
     domains = [entry.domain for entry in found]
     assert len(list(dict.fromkeys(domains))) == sum(a != b for a, b in pairwise(domains)) + 1
     for before, after in pairwise(found):
-        if before.domain == after.domain and before.trust == after.trust:
+        alike = (before.trust, before.guarantee == "none") == (
+            after.trust,
+            after.guarantee == "none",
+        )
+        if before.domain == after.domain and alike:
             assert (before.own.mse or math.inf) <= (after.own.mse or math.inf)
 
 
@@ -77,7 +81,31 @@ def test_a_kind_that_cannot_be_built_says_why(monkeypatch: pytest.MonkeyPatch) -
     assert entry.own.mse is not None
 
 
+def test_only_what_clips_is_biased() -> None:
+    biased = {entry.kind: entry.bias for entry in catalogue(BUDGET, shuffle=False) if entry.bias}
+    assert list(biased) == ["l2"] and "clipped" in biased["l2"]
+    cls = MECHANISMS.kinds["l2"]
+    assert built_with(cls, BUDGET, rotation="kashin").bias == ""
+    near = {"epsilon_local": 1.0, "dimension": 1, "radius": 2.0}
+    assert make("projected-mean", **near).bias == ""
+    assert "clipped" in make("projected-mean", **near, reach=1.0).bias
+    assert "clipped" in make("projected-mean", **near, centre=0.5).bias
+
+
+def test_a_kind_whose_coordinates_mean_something_else_is_calibrated_all_the_same() -> None:
+    """'sqkr' sends as many as its privacy allows, so the recommended number is not for it."""
+    (entry,) = catalogue(Budget(40, 1000, 1.0), ["sqkr"])
+    assert entry.shuffled is not None and entry.shuffled.mse is not None
+    assert entry.shuffled.mse < (entry.own.mse or 0.0)
+
+
 def test_enough_messages_and_levels_for_a_shuffler() -> None:
     assert (BUDGET.messages, BUDGET.levels) == (4, 4)
     small = Budget(1000, 90, 0.1)
     assert (small.messages, small.levels) == (1, 1)
+
+
+def test_the_reason_is_not_that_another_dimension_was_tried_first() -> None:
+    """'split-and-mix' takes one number and no such epsilon: the latter is why."""
+    (entry,) = catalogue(Budget(5, 100, 20.0), ["split-and-mix"], shuffle=False)
+    assert entry.own.why and "dimension" not in entry.own.why

@@ -19,6 +19,7 @@ GOOD = [
     ev.GaussianRelease(1.0),
     ev.SubsampledGaussian(1.0, 0.1),
     ev.LaplaceRelease(1.0),
+    ev.ShuffledRelease(1.0, 1e-8, 10),
 ]
 
 
@@ -51,6 +52,8 @@ def test_numpy_numbers_become_plain_ones():
         (lambda: ev.GaussianRelease(0.0), "noise_multiplier"),
         (lambda: ev.SubsampledGaussian(1.0, 0.0), "rate"),
         (lambda: ev.LaplaceRelease(-1.0), "epsilon"),
+        (lambda: ev.ShuffledRelease(1.0, -1e-9, 10), "delta"),
+        (lambda: ev.ShuffledRelease(1.0, 1e-9, 0), "n"),
     ],
 )
 def test_bad_values_are_named(make, field):
