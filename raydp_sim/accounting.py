@@ -8,11 +8,17 @@ charged with the batch that really formed. Never a mixture.
 from typing import TYPE_CHECKING
 
 from raydp_sim.errors import bad_field
-from raydp_sim.mechanisms.base import Mechanism
-from raydp_sim.mechanisms.shuffled import largest_loss, shuffled_event, unamplified, with_loss
+from raydp_sim.mechanisms.base import LIMITS, Mechanism
+from raydp_sim.mechanisms.shuffled import (
+    BOUNDS,
+    largest_loss,
+    shuffled_event,
+    unamplified,
+    with_loss,
+)
 from raydp_sim.population.participation.asynchronous import Asynchronous
 from raydp_sim.privacy.accountant import calibrate
-from raydp_sim.privacy.errors import NotApplicable
+from raydp_sim.privacy.errors import NotApplicable, Unsupported
 from raydp_sim.privacy.events import (
     Release,
     SubsampledMultiMessage,
@@ -99,20 +105,33 @@ def worst_release(scenario: "Scenario", mechanism: Mechanism) -> Release | None:
 def planned(scenario: "Scenario", mechanism: Mechanism, delta: float | None = None) -> float:
     """Return epsilon of a client in every release, at `privacy.delta` unless said otherwise."""
     ledger = Ledger(clients=1, delta=scenario.privacy.delta if delta is None else delta)
-    for stage, releases in scenario.task.stages(mechanism):
+    stages = scenario.task.stages(mechanism)
+    for stage, releases in stages:
         release = release_event(scenario, stage, planned_batch(scenario))
         ledger.charge(stage.event(), range(1), release, releases)
-    return ledger.guarantee().epsilon
+    return ledger.guarantee(exact=charged_alike(scenario) and len(stages) == 1).epsilon
+
+
+def charged_alike(scenario: "Scenario") -> bool:
+    """Say whether every client is charged for every release, so that all bounds can be used."""
+    return sampling_counts(scenario) is None or planned_batch(scenario) == (
+        scenario.population.clients
+    )
 
 
 def calibrated(scenario: "Scenario", mechanism: Mechanism) -> Mechanism:
     """Turn a central target of the whole run into a local guarantee that meets it.
 
     A client in every release, each with the smallest batch that is ever let out, stays within the
-    target as the ledger accounts it; the run itself may end below. No larger local guarantee was
-    found to do so, and never is it less than an even share of the target.
+    target as the ledger accounts it in the end: by every bound where all clients are charged alike,
+    else by Renyi divergences; the run itself may end below. No larger local guarantee was found to
+    do so, and never is it less than an even share of the target.
     """
-    target, shared = mechanism.target, mechanism.calibrated(scenario.task.spends)
+    target, spends = mechanism.target, scenario.task.spends
+    if target is not None and target.epsilon < LIMITS[0] * spends:
+        remedy = f"shared between {spends} releases it is below {LIMITS[0]:g}; raise it"
+        raise bad_field("mechanism.target.epsilon", target.epsilon, remedy)
+    shared = mechanism.calibrated(spends)
     if target is None or target.delta == 0.0 or not amplifies(scenario, shared):
         # A pure target leaves no room for amplification, which always has a delta.
         return shared
@@ -133,14 +152,17 @@ def calibrated(scenario: "Scenario", mechanism: Mechanism) -> Mechanism:
         assert release is not None  # a shuffler is there
         return release
 
-    share = min(target.epsilon / scenario.task.spends, largest) * (1.0 - 1e-12)
+    share = min(target.epsilon / spends, largest) * (1.0 - 1e-12)
     if len(scenario.task.stages(shared)) > 1:
         # Releases of several kinds are weighed against each other only by the ledger.
         return made(largest_within(spent, target.epsilon, share, largest) or share)
-    try:
-        found = calibrate(target.epsilon, target.delta, event, rounds, "rdp-best", largest)
-    except NotApplicable:
-        return made(share)
+    found = 0.0
+    for bound in (*BOUNDS, "rdp-best") if charged_alike(scenario) else ("rdp-best",):
+        try:
+            found = calibrate(target.epsilon, target.delta, event, rounds, bound, largest)
+        except (NotApplicable, Unsupported):
+            continue
+        break
     while found > share:
         # The ledger looks at fewer orders than the calibration, so it may see a little more.
         if (seen := spent(found)) <= target.epsilon:

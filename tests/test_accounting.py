@@ -254,3 +254,48 @@ def test_a_target_too_small_for_any_amplification_is_shared_out():
         mechanism={"kind": "2rr", "target": {"epsilon": 1e-5, "delta": 1e-6}},
     )
     assert base.bound_mechanism.epsilon_local == pytest.approx(1e-8)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        {"kind": "privacy-blanket", "radius": 1.0, "steps": 4},
+        {"kind": "priv", "radius": 1.0},
+        {"kind": "privunit", "radius": 1.0},
+        {"kind": "linf", "radius": 1.0, "levels": 3},
+    ],
+    ids=lambda mechanism: mechanism["kind"],
+)
+def test_a_target_is_used_up_where_all_are_charged_alike(mechanism):
+    """Every bound that the summary will use is used to calibrate, the mechanism's own included."""
+    target = {"epsilon": 2.0, "delta": 1e-7}
+    data = {"kind": "gaussian", "dimension": 1, "clip": 1.0}
+    base = scenario(
+        rounds=2,
+        population={"clients": 3000, "data": data},
+        mechanism={**mechanism, "target": target},
+    )
+    assert 1.99 < planned(base, base.bound_mechanism, 1e-7) <= 2.0
+
+
+@pytest.mark.parametrize("least", [1, 2, 40])
+def test_a_target_that_shuffling_cannot_help_with_is_met_at_once(least):
+    """The answer is the target itself, which the search once approached in tiny steps."""
+    base = scenario(
+        rounds=1,
+        population={
+            "clients": 1000,
+            "data": {"kind": "gaussian", "dimension": 3, "clip": 0.3},
+            "availability": {"kind": "bernoulli", "probability": 0.5},
+        },
+        mechanism={"kind": "r1", "radius": 1.0, "target": {"epsilon": 1.0, "delta": 1e-12}},
+        shuffle={"min_batch": least},
+    )
+    assert base.bound_mechanism.epsilon_local == pytest.approx(1.0, rel=1e-5)
+
+
+def test_a_target_too_small_to_share_is_refused_by_name():
+    with pytest.raises(InputError, match=r"mechanism\.target\.epsilon is 1e-09; shared between 4"):
+        scenario(
+            mechanism={"kind": "linf", "radius": 1.0, "target": {"epsilon": 1e-9, "delta": 1e-6}}
+        )

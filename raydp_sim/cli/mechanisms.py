@@ -21,7 +21,7 @@ Example:
   raydp-sim mechanisms --dimension 1 --epsilon 0.5
   raydp-sim mechanisms --dimension 300 --clients 100000 --plot mechanisms.png
 """
-_MOST = {"--dimension": 100_000, "--clients": 10**9}
+_MOST = {"--dimension": 100_000, "--clients": 10**8}
 
 
 @click.command("mechanisms", epilog=_EPILOG)

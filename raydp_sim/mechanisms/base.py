@@ -16,12 +16,13 @@ from raydp_sim.registry import Piece
 
 Floats = NDArray[np.float64]
 # Beyond these limits sums in fixed point and products of squares leave the range of doubles.
-_LIMITS = (1e-9, 1e9)
+LIMITS = (1e-9, 1e9)
 
 
 def _sensible(value: float) -> float:
-    if not _LIMITS[0] <= value <= _LIMITS[1]:
-        raise ValueError(f"it must lie between {_LIMITS[0]:g} and {_LIMITS[1]:g}")
+    # A hair of room, for what is calibrated to stay a hair below a limit.
+    if not LIMITS[0] * (1.0 - 1e-9) <= value <= LIMITS[1]:
+        raise ValueError(f"it must lie between {LIMITS[0]:g} and {LIMITS[1]:g}")
     return value
 
 

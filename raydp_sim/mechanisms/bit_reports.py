@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from raydp_sim.mechanisms.base import Counts, Floats
 from raydp_sim.mechanisms.blocks import Blocks, recommended
 from raydp_sim.mechanisms.budget import SLACK, Calibration, message_losses
+from raydp_sim.mechanisms.coin import Coin
 from raydp_sim.mechanisms.levels import Allocation, shares, weights
 from raydp_sim.mechanisms.packing import index_bits, pack_bits, unpack_bits
 from raydp_sim.random import ClientStream
@@ -99,13 +99,13 @@ class BitReports:
 
     @cached_property
     def flips(self) -> Floats:
-        """Flip probability of each level."""
-        return np.asarray(expit(-np.array(self.losses)))
+        """Flip probability of each level, a multiple of the uniforms' step: see `Coin`."""
+        return np.array([Coin(loss).flip for loss in self.losses])
 
     @cached_property
     def gaps(self) -> Floats:
-        """1 - 2 flip, without its cancellation at small losses."""
-        return np.tanh(0.5 * np.array(self.losses))
+        """1 - 2 flip, exact in doubles."""
+        return np.asarray(1.0 - 2.0 * self.flips)
 
     @cached_property
     def noise(self) -> Floats:

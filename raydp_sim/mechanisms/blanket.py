@@ -84,7 +84,10 @@ class PrivacyBlanket(Mechanism):
     @cached_property
     def _odds(self) -> float:
         """Of a report that is sent as it is to one that says nothing: (e^epsilon - 1) / (k + 1)."""
-        return math.expm1(min(700.0, self.need_epsilon() * (1.0 - SLACK))) / (self.k + 1)
+        epsilon = self.need_epsilon() * (1.0 - SLACK)
+        # Of 2^53 draws the k+1 points get shares that differ by one.
+        epsilon = max(0.5 * epsilon, epsilon - (self.k + 1) * 2.0**-52)
+        return math.expm1(min(700.0, epsilon)) / (self.k + 1)
 
     @property
     def gamma(self) -> float:

@@ -45,7 +45,7 @@ class Coin:
     @cached_property
     def flip(self) -> float:
         """Probability of the opposite."""
-        steps = math.ceil(expit(-self.epsilon) * 2.0**53)
+        steps = max(1, math.ceil(expit(-self.epsilon) * 2.0**53))
         # The logistic function may have been rounded down, which costs a step at most.
         while _loss(steps * 2.0**-53) > self.epsilon:
             steps += 1

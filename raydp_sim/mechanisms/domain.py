@@ -63,6 +63,11 @@ class Domain:
                     f"client {ids[row]} holds {values[row, column]} at index {column}; "
                     "every value must be a finite number"
                 )
+            if on_out_of_range == "clip" and self.norm in ("l1", "l2", "lp"):
+                # The sum overflows; of a row so far outside only the direction is kept anyway.
+                far = ~np.isfinite(size)
+                values = np.where(far[:, None], self._shortened(values), values)
+                size = np.where(far, self._sizes(values), size)
         outside = size > self.radius * (1.0 + _TOLERANCE)
         if self.norm == "category":
             if outside.any():
@@ -117,6 +122,11 @@ class Domain:
                 f"values have shape {given.shape}; the mechanism takes (clients, {self.width})"
             )
         return np.asarray(given, dtype=np.float64)
+
+    def _shortened(self, values: Floats) -> Floats:
+        """Return rows that are as far outside as the radius allows, in the same direction."""
+        largest = np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-300)
+        return np.asarray(values / largest * (2.0 * self.radius))
 
     def _sizes(self, values: Floats) -> Floats:
         # Row by row the same whatever the block, which only keeps the temporaries in cache.

@@ -39,8 +39,9 @@ class L2Vector(Mechanism):
     was tried, in place of sqrt(2 log(2 D clients / beta)) radius / sqrt(D) for most. The error goes
     with the square of that number, whatever N and D: it beats the "tight" radius where that is
     above 3, as it always is with the default beta, by 4.8 at d = 1000 and 10,000 clients; and a
-    fixed c = 3 in that nothing is clipped, so there is no bias. The price is the client's time, 25
-    transforms of length N instead of a few entries of one, and log2(N/D) more bits per message.
+    fixed c = 3 in that hardly any vector is clipped (some can be found that are). The price is the
+    client's time, 25 transforms of length N instead of a few entries of one, and log2(N/D) more
+    bits per message.
 
     Fields:
         radius: of the l2 ball, > 0.
@@ -231,9 +232,9 @@ class L2Vector(Mechanism):
 
     @property
     def bias(self) -> str:
-        """Clipping biases; Kashin's coefficients stay below their bound."""
-        if self.rotation == "kashin" and self.rotated_radius == "tight":
-            return ""
+        """Clipping biases, also of the few vectors whose Kashin coefficients exceed their bound."""
+        if self.rotation == "kashin":
+            return "coefficients beyond the level, which a few vectors have, are cut"
         return "rotated coordinates beyond their bound are clipped, which pulls it towards 0"
 
     def laws(self, values: Floats) -> list[Floats]:

@@ -12,6 +12,7 @@ from raydp_sim.mechanisms.blocks import check_coordinates
 from raydp_sim.mechanisms.budget import Calibration
 from raydp_sim.mechanisms.levels import Allocation
 from raydp_sim.mechanisms.linf import LInfVector
+from raydp_sim.mechanisms.rotation import padded_dimension
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 
@@ -65,7 +66,10 @@ class ProjectedMean(Mechanism):
 
     @model_validator(mode="after")
     def _fits(self) -> "ProjectedMean":
-        check_coordinates(self.coordinates, self.dimension, "dimension")
+        if self.dimension is not None:
+            # The task that searches for the centre rotates vectors, which may pad them.
+            full = padded_dimension("hadamard", self.dimension)
+            check_coordinates(self.coordinates, full, "rotated dimension")
         each = self.centre if isinstance(self.centre, list) else []
         if each and self.dimension is not None and len(each) != self.dimension:
             raise ValueError(f"centre has {len(each)} numbers for dimension {self.dimension}")

@@ -5,9 +5,17 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
+from raydp_sim.mechanisms.base import (
+    LIMITS,
+    Counts,
+    Domain,
+    Floats,
+    Mechanism,
+    Messages,
+    Positive,
+)
 from raydp_sim.mechanisms.coin import ONE_COIN
 from raydp_sim.mechanisms.mixed_reports import MixedReports
 from raydp_sim.mechanisms.quantiser import Mode
@@ -58,6 +66,17 @@ class Rp(Mechanism):
     power: Annotated[float, Field(ge=1, allow_inf_nan=False)]
     mixture: Annotated[float, Field(ge=0, le=1)] = 0.5
     quantiser: Mode = "iid"
+
+    @model_validator(mode="after")
+    def _within_limits(self) -> "Rp":
+        if self.dimension is not None:
+            largest = self.radius * self.dimension ** (1.0 - 1.0 / self.power)
+            if largest > LIMITS[1]:
+                raise ValueError(
+                    f"radius is {self.radius:g}; the l1 ball around this lp ball has radius "
+                    f"{largest:g}, and it must not exceed {LIMITS[1]:g}: scale the data"
+                )
+        return self
 
     @property
     def domain(self) -> Domain:

@@ -237,6 +237,11 @@ class Sqkr(Mechanism):
         return self._fixed + max(0.0, self._slope) * self.radius**2
 
     @property
+    def bias(self) -> str:
+        """Cutting biases the few vectors whose coefficients exceed their bound."""
+        return "coefficients beyond the level, which a few vectors have, are cut"
+
+    @property
     def worst_mse_is(self) -> Literal["exact", "bound"]:
         """Whether 0 attains it."""
         return "exact" if self._slope <= 0.0 else "bound"

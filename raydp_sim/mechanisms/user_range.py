@@ -13,6 +13,8 @@ from raydp_sim.mechanisms.hadamard import fwht
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 
+# Beyond this a histogram of the bins would not fit in memory.
+MOST_BINS = 1 << 24
 RangeSplit = Literal["clients", "budget"]
 
 
@@ -51,7 +53,7 @@ class UserRange(Mechanism):
         {"epsilon_local": 3.0, "dimension": 3, "bins": 6, "split": "budget"},
     )
 
-    bins: Annotated[int, Field(ge=1, le=1 << 24)]
+    bins: Annotated[int, Field(ge=1, le=MOST_BINS)]
     split: RangeSplit = "clients"
 
     @property

@@ -92,7 +92,9 @@ class VqSgd(Mechanism):
         for first in range(0, len(values), step):
             rows = slice(first, first + step)
             # The equal shares and the lies are one uniform corner, with the rest of the mass.
-            told = draw[rows, 0] < self.truth * self._weights(values[rows]).sum(axis=1)
+            # Counted down to a step of the uniforms, so that nothing is told too often.
+            chance = self.truth * np.minimum(1.0, self._weights(values[rows]).sum(axis=1))
+            told = draw[rows, 0] + 2.0**-53 <= chance
             own = first + np.flatnonzero(told)
             symbol[own] = self._own(values[own], draw[own, 1])
         return Messages(symbol.astype(self.wire.dtype)[:, None])

@@ -186,11 +186,14 @@ def calibrate(
 
         def epsilon(epsilon0: float) -> float:
             event = make_event(epsilon0)
+            added = times * pure_epsilon(event)
+            if added <= target:
+                return added  # the bound could only say less, and at large losses it is slow
             try:
                 value = chosen.epsilon([(event, times)], delta).epsilon
             except NotApplicable:
                 value = math.inf
-            return min(value, times * pure_epsilon(event))
+            return min(value, added)
 
         return largest_within(epsilon, target, least, largest)
 

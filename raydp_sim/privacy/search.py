@@ -52,10 +52,12 @@ def largest_within(
         brentq(excess, low, high, xtol=_TOLERANCE, rtol=4e-15 + _TOLERANCE / 10.0)
     inside = max(x for x, value in seen.items() if value <= 0.0)
     outside = min((x for x, value in seen.items() if value > 0.0 and x > inside), default=high)
+    # The root finder stops beside the root, on either side; from afar only halving gets there.
+    probe = outside - _TOLERANCE
     while outside - inside > 2.0 * _TOLERANCE:
-        probe = max(outside - _TOLERANCE, 0.5 * (inside + outside))
         if excess(probe) <= 0.0:
             inside = probe
         else:
             outside = probe
+        probe = 0.5 * (inside + outside)
     return math.exp(inside)

@@ -9,10 +9,10 @@ import numpy as np
 from pydantic import Field
 
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.mechanisms.base import Counts, Mechanism, Positive
+from raydp_sim.mechanisms.base import LIMITS, Counts, Mechanism, Positive
 from raydp_sim.mechanisms.projected_mean import ProjectedMean
 from raydp_sim.mechanisms.rotation import Hadamard, padded_dimension
-from raydp_sim.mechanisms.user_range import RangeSplit, UserRange
+from raydp_sim.mechanisms.user_range import MOST_BINS, RangeSplit, UserRange
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.tasks.base import Arrays, Ask, Floats, Task
 from raydp_sim.tasks.mean import Mean, distance, exact_mean
@@ -100,11 +100,26 @@ class UserMean(Task):
         full = padded_dimension("hadamard", d)
         tau = self.sigma * math.sqrt(2.0 * math.log(2.0 * base.clients * full / self.gamma))
         # A rotated coordinate is at most the l2 norm.
-        return Grid(full, base.radius * math.sqrt(d), tau / math.sqrt(self.samples))
+        grid = Grid(full, base.radius * math.sqrt(d), tau / math.sqrt(self.samples))
+        if grid.half > LIMITS[1]:
+            remedy = f"rotated, values reach {grid.half:g}, beyond {LIMITS[1]:g}; scale the data"
+            raise bad_field("mechanism.radius", base.radius, remedy)
+        if not LIMITS[0] <= 3.0 * grid.tau <= LIMITS[1]:
+            remedy = f"clients' means then lie within {3.0 * grid.tau:g}, and that must be between "
+            raise bad_field("task.sigma", self.sigma, remedy + f"{LIMITS[0]:g} and {LIMITS[1]:g}")
+        if grid.bins > MOST_BINS:
+            remedy = f"the search takes {grid.bins} bins, at most {MOST_BINS} are allowed; raise it"
+            raise bad_field("task.sigma", self.sigma, remedy + " or lower mechanism.radius")
+        return grid
 
     def search(self, mechanism: Mechanism) -> UserRange:
         """Return the mechanism of the first release."""
         grid = self.grid(mechanism)
+        if mechanism.need_epsilon() < 2.0 * LIMITS[0]:
+            remedy = (
+                f"each of the two stages gets half of it; it must be at least {2 * LIMITS[0]:g}"
+            )
+            raise bad_field("mechanism.epsilon_local", mechanism.need_epsilon(), remedy)
         return UserRange(
             epsilon_local=0.5 * mechanism.need_epsilon(),
             clients=mechanism.clients,

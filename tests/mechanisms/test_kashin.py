@@ -129,3 +129,19 @@ def test_the_published_radius_of_rotations_is_refused():
             rotation="kashin",
             rotated_radius="seed",
         )
+
+
+# Found by climbing from sparse sums of the frame's vectors; hundredths of a unit vector.
+WORST = (
+    "26 -27 -25 -25 -2 4 -3 4 -27 -29 -27 -2 1 1 0 25 25 -4 2 26 23 -26 -1 -2 2 2 -1 1 -1 24 -22 27"
+)
+
+
+def test_some_vectors_exceed_the_level_and_the_mechanisms_say_so():
+    """So no estimate by these coefficients is called unbiased for every vector."""
+    x = np.array([[float(each) for each in WORST.split()]])
+    x /= np.sqrt((x**2).sum())
+    assert np.abs(Kashin(32, 64, 34).rotate(x)).max() > LEVEL / math.sqrt(64)
+    settings = {"epsilon_local": 1.0, "dimension": 32, "radius": 1.0, "clients": 10}
+    for kind, more in (("l2", {"rotation": "kashin"}), ("sqkr", {})):
+        assert "beyond the level" in make(kind, **settings, **more).bias

@@ -108,7 +108,8 @@ def test_huge_epsilon_is_exact_quantisation():
 
 def test_tiny_epsilon_has_finite_error():
     mechanism = make("linf", epsilon_local=1e-9, dimension=1, radius=0.5)
-    assert mechanism.worst_mse() == pytest.approx(1e18, rel=1e-9)
+    # Flips are multiples of 2^-53, which at so small a loss shows in the sixth digit.
+    assert mechanism.worst_mse() == pytest.approx(1e18, rel=1e-6)
 
 
 @settings(max_examples=60, deadline=None)

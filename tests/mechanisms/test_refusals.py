@@ -1,6 +1,7 @@
 """Bad parameters and bad values are refused by name."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from pydantic import ValidationError
 
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms import make
+from raydp_sim.mechanisms.base import Domain
 from raydp_sim.random import Stream
 
 BALL = {"dimension": 4, "radius": 1.0}
@@ -116,3 +118,36 @@ def test_the_default_radius_of_a_rotation_needs_the_number_of_clients():
 def test_no_loss_is_claimed_where_53_bit_draws_cannot_express_the_flip(kind, extra):
     assert make(kind, epsilon_local=24.0, **extra).event().epsilon == pytest.approx(24.0)
     assert make(kind, epsilon_local=26.0, **extra).event().epsilon == math.inf
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_huge_vector_is_clipped_to_its_direction(norm):
+    """Its norm is beyond the largest double, or its square is."""
+    domain = Domain(norm, 1.0, 3)
+    for huge in ([1e200, -1e200, 0.0], [1e308, -1e308, 0.0]):
+        clipped = domain.admit(np.array([huge, [0.1, 0.0, 0.0]]), on_out_of_range="clip")
+        half = 0.5 if norm == "l1" else math.sqrt(0.5)
+        assert clipped[0] == pytest.approx([half, -half, 0.0], rel=1e-12)
+        assert clipped[1].tolist() == [0.1, 0.0, 0.0]
+        with pytest.raises(InputError, match="client 0 is outside"):
+            domain.admit(np.array([huge]))
+
+
+@pytest.mark.parametrize("kind", ["priv", "r2", "rp", "duchi-linf", "r1", "rinf", "linf"])
+def test_an_epsilon_beyond_all_draws_has_no_finite_loss(kind):
+    power = {"power": 2.0} if kind == "rp" else {}
+    mechanism = make(kind, epsilon_local=1000.0, dimension=3, radius=1.0, **power)
+    assert math.isinf(mechanism.event().epsilon) and np.isfinite(mechanism.worst_mse())
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 12.0, 18.3, 24.87, 25.0])
+@pytest.mark.parametrize("kind", ["rbin", "linf", "rinf", "r1"])
+def test_no_flip_is_rarer_than_stated(kind, epsilon):
+    """A bit is 1 where a multiple of 2^-53 is below a double: count those, in whole numbers."""
+    radius = {} if kind == "rbin" else {"radius": 1.0}
+    mechanism = make(kind, epsilon_local=epsilon, dimension=1, **radius)
+    flip, gap = float(mechanism.wire.flips[0]), float(mechanism.wire.gaps[0])
+    below, above = (math.ceil(Fraction(t) * 2**53) for t in (flip, flip + gap))
+    assert below + above == 2**53  # what is sent as it is and what is flipped are all draws
+    # The quotient is of whole numbers below 2^53, so its only rounding is that of the logarithm.
+    assert math.log(above / below) <= mechanism.event().epsilon * (1.0 + 1e-15)

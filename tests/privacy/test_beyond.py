@@ -208,6 +208,20 @@ def test_the_search_ends_at_its_limits():
         assert step * (1 - 3e-6) <= found <= step
 
 
+def test_the_search_takes_few_evaluations_also_where_a_grid_point_is_the_answer():
+    """From 1 it climbs by factors of e^0.7, so that at these targets it meets the root itself."""
+    for target in (1.0, math.exp(0.7), math.exp(1.4), 0.9999, 3.0):
+        tried = []
+
+        def epsilon(x, tried=tried):
+            tried.append(x)
+            return x
+
+        found = largest_within(epsilon, target, 1e-6, 20.0)
+        assert target * (1 - 3e-6) <= found <= target * (1 + 1e-12)
+        assert found in tried and len(tried) < 60
+
+
 def test_every_run_bound_has_its_own_name_and_a_source():
     names = [bound.name for bound in run_bounds()]
     assert len(set(names)) == len(names)

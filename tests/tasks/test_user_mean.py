@@ -14,6 +14,7 @@ from raydp_sim.privacy import store
 from raydp_sim.privacy.events import MultiMessageShuffle, Shuffle, SubsampledShuffle
 from raydp_sim.random import Stream
 from raydp_sim.run import prepare, reopen, run
+from raydp_sim.scenario import parse
 from raydp_sim.tasks.base import Ask
 from raydp_sim.tasks.user_mean import UserMean
 from tests.conftest import assert_identical, scenario, with_placement
@@ -269,3 +270,47 @@ def test_a_search_that_was_withheld_is_made_again(tmp_path):
 def test_what_does_not_fit_is_named(sections, says):
     with pytest.raises(InputError, match=says):
         user_level(**sections)
+
+
+@pytest.mark.parametrize(
+    ("task", "mechanism", "words"),
+    [
+        ({"sigma": 1e-9}, {}, r"task\.sigma is 1e-09; the search takes \d+ bins"),
+        ({"sigma": 9e8}, {}, r"task\.sigma is 900000000\.0; clients' means"),
+        ({}, {"radius": 1e9}, r"mechanism\.radius is 1000000000\.0; rotated"),
+        ({}, {"epsilon_local": 1e-9}, r"mechanism\.epsilon_local is 1e-09; each of the two"),
+    ],
+)
+def test_what_the_stages_cannot_do_is_said_of_the_field_that_was_given(task, mechanism, words):
+    document = {
+        "name": "users",
+        "trust": "local",
+        "population": {
+            "clients": 100,
+            "data": {"kind": "gaussian", "dimension": 2, "clip": 1.0},
+        },
+        "task": {"kind": "user-mean", "samples": 10, "sigma": 1.0, **task},
+        "mechanism": {"kind": "projected-mean", "radius": 10.0, "epsilon_local": 2.0, **mechanism},
+    }
+    with pytest.raises(InputError, match=words):
+        parse(document)
+
+
+def test_the_second_stage_may_send_all_rotated_coordinates():
+    document = {
+        "name": "users",
+        "trust": "local",
+        "population": {
+            "clients": 100,
+            "data": {"kind": "gaussian", "dimension": 3, "clip": 1.0},
+        },
+        "task": {"kind": "user-mean", "samples": 10, "sigma": 1.0},
+        "mechanism": {
+            "kind": "projected-mean",
+            "radius": 10.0,
+            "epsilon_local": 2.0,
+            "coordinates": 4,
+        },
+    }
+    made = parse(document)
+    assert made.task.stages(made.bound_mechanism)[1][0].messages_per_report == 4
