@@ -17,6 +17,7 @@ from raydp_sim.mechanisms.shuffled import (
     with_loss,
 )
 from raydp_sim.population.participation.asynchronous import Asynchronous
+from raydp_sim.population.participation.over_selected import OverSelected
 from raydp_sim.privacy.accountant import calibrate
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 from raydp_sim.privacy.events import (
@@ -51,12 +52,16 @@ def sampling_counts(scenario: "Scenario") -> str | None:
         >>> sampling_counts(parse(tiny))
         'nobody is sampled: participation is not uniform'
     """
+    if isinstance(scenario.participation, OverSelected):
+        return "the first to answer are taken, so not everyone is equally likely"
     if not scenario.participation.uniform_and_secret:
         return "nobody is sampled: participation is not uniform"
     if not scenario.population.everyone:
         return "availability decides who can be sampled, so not everyone is equally likely"
     if scenario.participation.deadline is not None or scenario.population.dropout > 0.0:
         return "who reports in time decides who is in a batch, so not everyone is equally likely"
+    if not scenario.population.alike:
+        return "how long a round takes tells which devices are in it, so cohorts are not secret"
     if scenario.privacy.budget is not None:
         return "clients whose budget is spent stay home, so not everyone is equally likely"
     if scenario.privacy.honest_fraction < 1.0:
@@ -103,13 +108,18 @@ def worst_release(scenario: "Scenario", mechanism: Mechanism) -> Release | None:
 
 
 def planned(scenario: "Scenario", mechanism: Mechanism, delta: float | None = None) -> float:
-    """Return epsilon of a client in every release, at `privacy.delta` unless said otherwise."""
+    """Return epsilon of a client in every release, at `privacy.delta` unless said otherwise.
+
+    A budget holds whatever happens, so no more than that is planned.
+    """
     ledger = Ledger(clients=1, delta=scenario.privacy.delta if delta is None else delta)
     stages = scenario.task.stages(mechanism)
     for stage, releases in stages:
         release = release_event(scenario, stage, planned_batch(scenario))
         ledger.charge(stage.event(), range(1), release, releases)
-    return ledger.guarantee(exact=charged_alike(scenario) and len(stages) == 1).epsilon
+    spent = ledger.guarantee(exact=charged_alike(scenario) and len(stages) == 1).epsilon
+    budget = scenario.privacy.budget
+    return spent if budget is None else min(spent, budget.epsilon)
 
 
 def charged_alike(scenario: "Scenario") -> bool:

@@ -17,7 +17,7 @@ from raydp_sim.accounting import calibrated
 from raydp_sim.datasets import DATASETS
 from raydp_sim.document import overridden, read
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.feasible import check_participation
+from raydp_sim.feasible import check_participation, check_reach
 from raydp_sim.findings import describe
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.mechanisms.base import Mechanism
@@ -260,6 +260,7 @@ def _check_combination(scenario: Scenario) -> None:
     check_participation(scenario)
     if (wrong := scenario.population.check()) is not None:
         raise InputError(f"population.{wrong}")
+    check_reach(scenario)
     rows = data.rows()
     if rows is not None and rows < clients:
         raise bad_field("population.clients", clients, f"the data hold only {rows} rows; lower it")

@@ -57,11 +57,18 @@ def summarize(scenario: Scenario, run: RunDir, wall_s: float) -> dict[str, Any]:
     if errors:
         document["standard_errors"] = errors
     played = len(rows) + withheld
+    spent = document["privacy"].get("budget", {}).get("exhausted", 0.0)
     if played < scenario.task.rounds * scenario.repeat:
+        remedy = (
+            f"{spent:.0%} of the clients have used up their budget; raise privacy.budget.epsilon, "
+            "or lower mechanism.epsilon_local or task.rounds"
+            if spent > 0.0
+            else "let more clients come (population.availability), lower participation.batch, or "
+            "be more patient"
+        )
         document["ended_early"] = (
             f"{played} of {scenario.task.rounds * scenario.repeat} releases were played: then no "
-            "batch closed for as long as participation.patience allows; let more clients come "
-            "(population.availability), lower participation.batch, or be more patient"
+            f"batch closed for as long as participation.patience allows; {remedy}"
         )
     return document
 

@@ -38,7 +38,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "patience that no report meets": (
         {"population.latency": SLOW, "participation": {**ASYNC, "patience": 30.0}},
-        "participation.patience is 30.0; no report comes that soon",
+        "participation.patience is 30.0; it must be longer than",
     ),
     "rounds that wait for the lost": (
         {"population.dropout": 0.1},
@@ -51,6 +51,53 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "the same, asynchronously, larger": (
         {"participation": ASYNC, "shuffle.min_batch": 21},
         "shuffle.min_batch is 21; at most 20 clients are in a batch",
+    ),
+    "patience shorter than the deadline": (
+        {"participation": {**ASYNC, "deadline": 90.0, "patience": 80.0}},
+        "participation.patience is 80.0; it must be longer than participation.deadline",
+    ),
+    "patience of far too many periods": (
+        {"participation": {**ASYNC, "every": 0.001, "patience": 1e12}},
+        "participation.patience is 1000000000000.0; each of 50 clients would check in",
+    ),
+    "a budget below one release": (
+        {"privacy.budget": {"epsilon": 0.001, "delta": 1e-9}},
+        "privacy.budget.epsilon is 0.001; one release may cost more than that",
+    ),
+    "too few that are not kept away": (
+        {
+            "population.availability": {"kind": "adversarial", "share": 0.9},
+            "participation": {"kind": "all"},
+            "shuffle.min_batch": 10,
+        },
+        "shuffle.min_batch is 10; only 5 clients can ever come",
+    ),
+    "a full batch of more than can come": (
+        {
+            "population.availability": {"kind": "adversarial", "share": 0.9},
+            "participation": ASYNC,
+        },
+        "participation.batch is 20; only 5 clients can ever come",
+    ),
+    "an adversary without a measure": (
+        {
+            "population.availability": {"kind": "adversarial", "share": 0.1},
+            "task": {"kind": "user-mean", "samples": 5, "sigma": 0.1},
+            "mechanism": {"kind": "projected-mean", "radius": 1.0, "epsilon_local": 2.0},
+        },
+        "population.availability.kind is 'adversarial'; task 'user-mean' does not say",
+    ),
+    "weights on values around a centre": (
+        {
+            "mechanism": {
+                "kind": "projected-mean",
+                "radius": 1.0,
+                "epsilon_local": 2.0,
+                "centre": 0.5,
+            },
+            "participation": {**ASYNC, "staleness_exponent": 0.5},
+        },
+        "participation.staleness_exponent is 0.5; values around a centre cannot be weighted",
     ),
     "weights on bits": (
         {**BITS, "participation": {**ASYNC, "staleness_exponent": 0.5}},
@@ -65,6 +112,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "participation.staleness_exponent is 0.5;",
     ),
 }
+# Everyone is there for a millisecond, at the very beginning, which no round and no check-in meets.
+GONE = "client,on,off\n" + "".join(f"{client},0.0001,0.0011\n" for client in range(50))
 TRACES = {
     "a table that is not there": (None, "path is"),
     "one without its columns": ("client,from,to\n0,1,2\n", "on"),
@@ -73,6 +122,7 @@ TRACES = {
     "stays that overlap": ("client,on,off\n0,0,9\n0,5,12\n", "path is"),
     "stays out of order": ("client,on,off\n1,0,9\n0,5,12\n", "path is"),
     "clients that do not exist": ("client,on,off\n50,0,9\n", "50"),
+    "times without end": ("client,on,off\n0,0,1e308\n", "path is"),
     "words for numbers": ("client,on,off\n0,zero,9\n", "path is"),
 }
 
@@ -129,7 +179,7 @@ def test_a_bad_recording_is_bad_input(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("policy", ["asynchronous", "rounds"])
 def test_a_population_that_never_shows_up_ends_cleanly(policy: str, tmp_path: Path) -> None:
-    (tmp_path / "stays.csv").write_text("client,on,off\n0,0,1\n")
+    (tmp_path / "stays.csv").write_text(GONE)
     changes: dict[str, Any] = {
         "population.availability": {"kind": "trace", "path": "stays.csv"},
         "shuffle.min_batch": 5,
@@ -144,7 +194,7 @@ def test_a_population_that_never_shows_up_ends_cleanly(policy: str, tmp_path: Pa
 
 
 def test_the_stress_command_takes_a_population_that_never_shows_up(tmp_path: Path) -> None:
-    (tmp_path / "stays.csv").write_text("client,on,off\n0,0,1\n")
+    (tmp_path / "stays.csv").write_text(GONE)
     changes = {
         "name": "nobody",
         "population.availability": {"kind": "trace", "path": "stays.csv"},

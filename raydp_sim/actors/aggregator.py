@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from raydp_sim.actors.inbox import Inbox, batch_counts
 from raydp_sim.actors.scheduling import Scheduling
 from raydp_sim.batches import Reports, Shuffled
@@ -84,9 +86,16 @@ class ServerActor(Scheduling, AggregatorActor):
         return self.inbox.collect(batch)
 
     def close(self, release: int, ask: Ask) -> tuple[dict[str, int], Ids | range]:
-        """Close a batch; see `ShufflerActor.close`. It is folded in one piece."""
+        """Close a batch; see `ShufflerActor.close`. It is folded in one piece.
+
+        Nobody drops a report unseen here: if the server is not trusted, those that are not used
+        are paid for as well.
+        """
         self.closed[release] = batch = self.inbox.close(release)
-        return batch_counts(batch), batch.senders.participants()
+        senders = batch.senders.participants()
+        if self.scenario.trust == "local" and self.scenario.scheduled:
+            senders = np.union1d(senders, self.unused.pop(release)).astype(np.uint32)
+        return batch_counts(batch), senders
 
     def fold_reports(self, release: int) -> None:
         """Fold a closed batch; called only once the release is paid for."""

@@ -59,8 +59,7 @@ class Conductor:
         Raises:
             RunError: when an actor that holds the run's only copy of something has died.
         """
-        if self.crew.scenario.privacy.budget is not None:
-            (self.able,) = self.backend.call(self.crew.ledger, "able")
+        self._ask_who_is_able()
         self._follow(engine.begin(self.policy, self.state, horizon))
         while self.waiting:
             for ref in self.backend.wait(list(self.waiting)):
@@ -226,9 +225,12 @@ class Conductor:
 
     def _charged(self, dispatch: Dispatch, ref: Ref) -> None:
         self._get(ref)
+        self._ask_who_is_able()
+        self._happened(engine.Charged(dispatch.release))
+
+    def _ask_who_is_able(self) -> None:
         if self.crew.scenario.privacy.budget is not None:
             (self.able,) = self.backend.call(self.crew.ledger, "able")
-        self._happened(engine.Charged(dispatch.release))
 
     def _release(self, release: engine.Release) -> None:
         dispatch, crew = self.open[release.release], self.crew
@@ -273,6 +275,19 @@ class Conductor:
         for collector in self.crew.collectors:
             self.backend.call(collector, "discard", discard.release)
         dispatch = self.open[discard.release]
+        if self.crew.scenario.trust == "local":
+            # An untrusted server has seen what came, even if it is not used.
+            arguments = (discard.release, discard.time, dispatch.ask, *dispatch.participants)
+            self._call(partial(self._seen, dispatch), self.crew.ledger, "charge", *arguments)
+        else:
+            self._withhold(dispatch)
+
+    def _seen(self, dispatch: Dispatch, ref: Ref) -> None:
+        self._get(ref)
+        self._ask_who_is_able()
+        self._withhold(dispatch)
+
+    def _withhold(self, dispatch: Dispatch) -> None:
         then = partial(self._withheld, dispatch)
         self._call(then, self.crew.metrics, "withhold", dispatch.tally(self.crew.repetition))
 

@@ -52,6 +52,8 @@ class LedgerActor:
         ids = store.canonical(
             participants[0] if len(participants) == 1 else self._union(participants)
         )
+        if len(ids) == 0:
+            return self.ledger.guarantee(), 0
         mechanism = self.scenario.task.mechanism_for(self.mechanism, ask)
         shuffled = release_event(self.scenario, mechanism, len(ids))
         charge = store.Charge(self.repetition, release, time, mechanism.event(), ids, shuffled)

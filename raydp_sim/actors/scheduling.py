@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
 from raydp_sim.schedule.schedule import Schedule
 from raydp_sim.schedule.world import Mask
@@ -20,6 +21,7 @@ class Scheduling:
         """Start the schedule of the repetition, or take it up again."""
         root = self.scenario.stream(self.repetition)
         self.schedule = Schedule(self.scenario, root, absent, saved)
+        self.unused: dict[int, Ids] = {}  # whose reports of a release come, but are not in it
 
     def choose(self, release: int, time: float, share: int, able: Mask | None) -> tuple[Any, Any]:
         """Plan the batch of a release.
@@ -32,6 +34,7 @@ class Scheduling:
         if found is None:
             return None, None
         cohort, timing = found
+        self.unused[release] = cohort.unused
         return (timing, np.unique(cohort.ids // np.uint32(share)).tolist()), cohort
 
     def scheduled(self, finished: int) -> Arrays:

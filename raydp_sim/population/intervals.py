@@ -18,6 +18,9 @@ from raydp_sim.random import Floats
 COLUMNS = ("client", "on", "off")
 ENDINGS = (".csv", ".parquet")
 
+# Seconds, the longest span that any field takes; beyond it a second is lost in rounding.
+_LATEST = 1e12
+
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
@@ -188,6 +191,7 @@ def _check(path: str, client: Floats, on: Floats, off: Floats) -> None:
             "clients are numbered 0, 1, 2, ...; renumber them",
         ),
         ("on", on, on < 0, "time starts at 0; shift or cut the recording"),
+        ("off", off, off > _LATEST, f"times end at {_LATEST:g}; shift or cut the recording"),
         ("off", off, off <= on, "it must be later than on; swap them or remove the row"),
         (
             "client",

@@ -122,6 +122,21 @@ class Population(Model):
         """Return the infimum of all durations: how far ahead the engine may look."""
         return self.devices.least_latency() if self.classes else self.latency.least()
 
+    def typical_latency(self) -> float:
+        """Return the median duration, of the slowest class."""
+        models = [(one.latency, one.speed) for one in self.classes] or [(self.latency, 1.0)]
+        return max(latency.typical() / speed for latency, speed in models)
+
+    @property
+    def alike(self) -> bool:
+        """Whether the time that work takes says nothing about who does it."""
+        return len({(repr(one.latency), one.speed) for one in self.classes}) <= 1
+
+    def reachable(self) -> int:
+        """Return how many clients can ever come."""
+        models = [one.availability for one in self.classes] or [self.availability]
+        return min(self.clients, max(model.reachable(self.clients) for model in models))
+
     def rate(self) -> float:
         """Return the share of clients that are there in the long run (a hint, for planning)."""
         return self.devices.rate() if self.classes else self.availability.rate()

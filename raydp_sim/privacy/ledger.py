@@ -82,7 +82,7 @@ _WHO = {
     True: "every eligible client is charged, and each cohort is uniform, secret and independent "
     "of the data",
     False: "those who took part are charged, with the batch that really formed and nothing "
-    "gained from sampling",
+    "gained from sampling; given who took part when, which must not depend on the data",
 }
 
 
@@ -143,6 +143,12 @@ class Ledger:
         if len(participants) and int(participants[-1]) >= self.clients:
             raise ValueError(f"client {int(participants[-1])} is not among {self.clients}")
         who = None if len(participants) == self.clients else participants
+        if (
+            self.charged
+            and any(self.charged.values())
+            and bool(self.shuffled) != (release is not None)
+        ):
+            raise ValueError("either all releases are known as a whole or none, never some")
         if release is not None:
             sampled = {charged_to_all(known) for known in (*self.shuffled, release)}
             if len(sampled) > 1:

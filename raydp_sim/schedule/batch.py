@@ -23,11 +23,13 @@ class Cohort:
         ids: the clients.
         staleness: how many releases were made between a client's ask and this one.
         repeated: those of them whose report arrived twice.
+        unused: clients, not among them, whose report arrives too late or was one too many.
     """
 
     ids: Ids
     staleness: NDArray[np.int64]
     repeated: Ids = field(default_factory=_nobody)
+    unused: Ids = field(default_factory=_nobody)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Asynchronous batches: clients check in, work and report when they can."""
 
 import math
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,22 @@ from raydp_sim.schedule.world import World
 _CHUNK = 1024
 
 
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Where a buffer was after a batch; cheap to take, since its parts are never changed."""
+
+    now: float
+    period: int
+    under_way: tuple[Arrivals, ...]
+
+    def columns(self) -> dict[str, Any]:
+        """Return it as arrays, for a checkpoint."""
+        rows = joined(list(self.under_way)).in_order()
+        columns = {each.name: getattr(rows, each.name) for each in fields(Arrivals)}
+        # Under a name of its own: a row has a period too.
+        return {"now": np.asarray(self.now), "at_period": np.asarray(self.period), **columns}
+
+
 class Buffer:
     """The batch that is filling, what is under way to it, and who may begin to work.
 
@@ -25,13 +41,25 @@ class Buffer:
     and the rest of it is looked at again for the next batch: by then it is known who is free.
 
     A client is free if it is neither at work nor in the batch.
+
+    Args:
+        policy: when batches close.
+        patience: time without a closed batch after which nothing more is waited for.
+        least: reports below which a batch is not released.
+        clients: how many there are.
+        saved: from `saved`, to go on from there.
     """
 
     def __init__(
-        self, policy: Asynchronous, least: int, clients: int, saved: dict[str, Any] | None = None
+        self,
+        policy: Asynchronous,
+        patience: float,
+        least: int,
+        clients: int,
+        saved: dict[str, Any] | None = None,
     ) -> None:
-        self.policy, self.least = policy, least
-        self.now, self.period = 0.0, -1
+        self.policy, self.patience, self.least = policy, patience, least
+        self.now, self.period, self.loaded = 0.0, 0, False
         self.calendar, self.held = Calendar(), Arrivals()
         self.twice: list[Ids] = []  # whose report came again while it was in the batch
         self.in_batch = np.zeros(clients, np.bool_)
@@ -42,11 +70,18 @@ class Buffer:
         if saved is not None:
             self._restore(saved)
 
-    def next(self, release: int, world: World) -> tuple[Cohort, Timing] | None:
-        """Fill the batch of a release; None if nothing closes it within the policy's patience."""
+    def next(self, release: int, world: World, seen: bool = False) -> tuple[Cohort, Timing] | None:
+        """Fill the batch of a release; None if nothing closes it within the patience.
+
+        Args:
+            release: its number.
+            world: the clients.
+            seen: whether whoever collects sees the reports as they come; then the last of them are
+                released even if nothing closes their batch, so that they are paid for.
+        """
         opened = self.now
         limit = math.inf if self.policy.deadline is None else opened + self.policy.deadline
-        end = opened + self.policy.longest_wait
+        end = opened + self.patience
         counts = {"asked": 0, "dropped": 0, "late": 0, "repeated": 0}
         while True:
             rows, horizon = self._chunk(world)
@@ -60,17 +95,16 @@ class Buffer:
                 self._advance(closed, begun.take(started <= closed), counts)
                 return self._close(release, opened, counts)
             if horizon >= end:
-                return None
+                self._advance(end, begun.take(started <= end), counts)
+                return self._close(release, opened, counts) if seen and len(self.held) else None
             self._advance(horizon, begun.take(started <= horizon), counts)
 
-    def saved(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """Return all that a resumed run needs: the clock and what is under way."""
-        rows = self.calendar.rows().in_order()
-        columns = {each.name: getattr(rows, each.name) for each in fields(Arrivals)}
-        return {"now": np.asarray(self.now), **columns}
+        return Snapshot(self.now, self.period, self.calendar.parts())
 
     def _restore(self, saved: dict[str, Any]) -> None:
-        self.now = float(saved["now"])
+        self.now, self.period = float(saved["now"]), int(saved["at_period"])
         rows = Arrivals(*(np.asarray(saved[each.name]) for each in fields(Arrivals)))
         self.calendar = Calendar(rows)
         own = ~rows.copy
@@ -80,8 +114,11 @@ class Buffer:
     def _chunk(self, world: World) -> tuple[slice, float]:
         """Return the next check-ins after `now`, and the time up to which they are all of them."""
         every = self.policy.every
-        if self.period < 0 or self.now >= (self.period + 1) * every:
-            self._load(math.floor(self.now / every), world)
+        if not self.loaded:
+            self._load(self.period, world)
+        elif self.now >= (self.period + 1) * every:
+            # Not by dividing: (p + 1) * every / every may be less than p + 1.
+            self._load(self.period + 1, world)
         first = int(np.searchsorted(self.times, self.now, side="right"))
         last = first + max(_CHUNK, self.policy.batch)
         if last < len(self.times):
@@ -92,7 +129,7 @@ class Buffer:
 
     def _load(self, period: int, world: World) -> None:
         """Draw everyone's check-in of a period; keep, in order, those who are there then."""
-        self.period, every = period, self.policy.every
+        self.period, self.loaded, every = period, True, self.policy.every
         everyone = np.arange(len(self.in_batch), dtype=np.uint32)
         place = world.root.at("check-in", period).clients(everyone)
         times = (period + place.uniform("moment")[:, 0]) * every
@@ -161,7 +198,7 @@ class Buffer:
         self.in_batch[ids] = False
         self.held = Arrivals()
         weights = self.policy.weights(staleness)
-        under_way = self.calendar.rows().version
+        versions = [int(part.version.min()) for part in self.calendar.parts() if len(part)]
         timing = Timing(
             opened=opened,
             closed=self.now,
@@ -171,6 +208,6 @@ class Buffer:
             staleness=float(staleness.mean()) if len(ids) else 0.0,
             stalest=int(staleness.max(initial=0)),
             weight=1.0 if weights is None or len(ids) == 0 else float(weights.mean()),
-            oldest=int(under_way.min()) if len(under_way) else None,
+            oldest=min(versions, default=None),
         )
         return Cohort(ids, staleness, twice), timing

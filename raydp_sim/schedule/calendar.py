@@ -100,9 +100,9 @@ class Calendar:
             self.far.append(self.near.take(slice(cut, None)))
             self.near = self.near.take(slice(0, cut))
 
-    def rows(self) -> Arrivals:
-        """Return everything, in any order."""
-        return joined([self.near, *self.far])
+    def parts(self) -> tuple[Arrivals, ...]:
+        """Return everything, in any order; the parts are never changed."""
+        return (self.near, *self.far)
 
     def _bring_near(self) -> None:
         far = joined(self.far)

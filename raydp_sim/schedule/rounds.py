@@ -43,7 +43,9 @@ def plan_round(
     members = np.sort(taken)
     twice = members[answers.again[members] <= closed]
     copies = int(np.count_nonzero(np.isfinite(answers.again)))
-    cohort = Cohort(ids[members], np.zeros(len(members), np.int64), ids[twice])
+    unused = np.setdiff1d(order, members, assume_unique=True)
+    stale = np.zeros(len(members), np.int64)
+    cohort = Cohort(ids[members], stale, ids[twice], np.sort(ids[unused]))
     return cohort, Timing(
         opened=start,
         closed=closed,

@@ -8,7 +8,7 @@ from raydp_sim.population.participation.asynchronous import Asynchronous
 from raydp_sim.population.participation.base import Rounds
 from raydp_sim.random import Stream
 from raydp_sim.schedule.batch import Cohort, Timing
-from raydp_sim.schedule.buffered import Buffer
+from raydp_sim.schedule.buffered import Buffer, Snapshot
 from raydp_sim.schedule.rounds import plan_round
 from raydp_sim.schedule.world import Mask, World
 
@@ -33,11 +33,13 @@ class Schedule:
         self.population, self.policy = scenario.population, scenario.participation
         self.least = scenario.least_batch
         self.root, self.absent = root, absent
-        self.after: dict[int, Arrays] = {}
+        self.after: dict[int, Snapshot] = {}
+        self.seen = scenario.trust == "local"
         self.buffer: Buffer | None = None
         if isinstance(self.policy, Asynchronous):
+            patience = self.policy.longest_wait(self.population.typical_latency())
             clients = scenario.population.clients
-            self.buffer = Buffer(self.policy, self.least, clients, saved)
+            self.buffer = Buffer(self.policy, patience, self.least, clients, saved)
 
     def plan(
         self, release: int, time: float, able: Mask | None = None
@@ -51,8 +53,8 @@ class Schedule:
         """
         world = World(self.population, self.root, self.absent, able)
         if self.buffer is not None:
-            planned = self.buffer.next(release, world)
-            self.after[release] = self.buffer.saved()
+            planned = self.buffer.next(release, world, self.seen)
+            self.after[release] = self.buffer.snapshot()
             self.after.pop(release - _KEPT, None)
             return planned
         assert isinstance(self.policy, Rounds)
@@ -60,4 +62,5 @@ class Schedule:
 
     def saved(self, finished: int) -> Arrays:
         """Return what a run needs to go on after its first `finished` releases."""
-        return self.after.get(finished - 1, {})
+        after = self.after.get(finished - 1)
+        return {} if after is None else after.columns()

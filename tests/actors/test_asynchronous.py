@@ -5,10 +5,13 @@ import json
 import numpy as np
 import pytest
 
+from raydp_sim.accounting import sampling_counts
 from raydp_sim.actors.client import ClientActor
 from raydp_sim.metrics import streams
+from raydp_sim.privacy import store
 from raydp_sim.run import prepare, reopen, run
 from raydp_sim.schedule.batch import Cohort
+from raydp_sim.schedule.schedule import Schedule
 from raydp_sim.tasks.base import Ask
 from tests.actors.scrambled import Scrambled
 from tests.conftest import assert_identical, scenario, with_placement
@@ -183,9 +186,81 @@ def test_clients_that_never_come_end_the_run_with_what_there_is(tmp_path):
 
 def test_nobody_at_all_is_a_clean_end_too(tmp_path):
     trace = tmp_path / "trace.csv"
-    trace.write_text("client,on,off\n0,0,1\n")
+    lines = [f"{client},0.0001,0.0011" for client in range(150)]
+    trace.write_text("client,on,off\n" + "\n".join(lines) + "\n")
     gone = {**POPULATION, "availability": {"kind": "trace", "path": str(trace)}}
     policy = {"kind": "asynchronous", "batch": 25, "every": 60.0, "patience": 100.0}
     result = run(scenario(population=gone, participation=policy), out=tmp_path / "run")
     assert result.summary["metrics"]["releases"] == 0 and "ended_early" in result.summary
     assert result.summary["privacy"]["epsilon"] == 0.0
+
+
+@pytest.mark.parametrize("kind", ["over-selected", "everyone", "asynchronous"])
+def test_an_untrusted_server_is_paid_for_reports_it_does_not_use(kind, tmp_path):
+    """Late or one too many, it has seen them: every report that arrives is charged."""
+    sent = np.zeros(150, np.int64)
+    policy = {**POLICIES[kind]}
+    if kind == "asynchronous":
+        policy |= {"patience": 200.0, "deadline": None}
+    else:
+        policy["deadline"] = 6.0
+    slow = {**POPULATION, "duplicates": 0.0}
+    base = scenario(
+        trust="local", population=slow, participation=policy, task={"kind": "mean", "rounds": 9}
+    )
+    schedule = Schedule(base, base.stream(0))
+    time = 0.0
+    for release in range(9):
+        planned = schedule.plan(release, time)
+        if planned is None:
+            break
+        cohort, timing = planned
+        sent[cohort.ids] += 1
+        sent[cohort.unused] += 1
+        time = timing.due
+    run(base, out=tmp_path / "run")
+    paid = np.zeros(150, np.int64)
+    for charge in store.charges(tmp_path / "run" / "ledger", 0):
+        paid[charge.participants] += 1
+    assert paid.tolist() == sent.tolist() and paid.sum() > 0
+    if kind != "asynchronous":
+        used = sum(
+            row["batch_size"]
+            for row in streams.read(tmp_path / "run" / "metrics", "releases").to_pylist()
+        )
+        assert used < paid.sum()
+
+
+def test_all_reports_late_are_charged_though_nothing_is_released(tmp_path):
+    slow = {**POPULATION, "latency": {"kind": "pareto", "minimum": 5.9, "shape": 0.5}}
+    base = scenario(
+        trust="local",
+        population=slow,
+        participation={"kind": "uniform", "sampled": 3, "deadline": 6.0},
+        task={"kind": "mean", "rounds": 12},
+    )
+    result = run(base, out=tmp_path / "run")
+    rows = list(store.charges(tmp_path / "run" / "ledger", 0))
+    assert result.summary["metrics"]["withheld"] > 0
+    withheld = streams.read(tmp_path / "run" / "metrics", "withheld").to_pylist()
+    empty = {row["release"] for row in withheld if row["late"]}
+    assert empty and empty <= {charge.release for charge in rows}
+    assert result.summary["privacy"]["epsilon"] > 0.0
+    again = tmp_path / "again"
+    run(with_placement(base, clients_per_actor=20), out=again)
+    assert_identical(tmp_path / "run", again)
+
+
+def test_round_lengths_that_tell_devices_apart_void_the_sampling():
+    classes = [
+        {"name": "fast", "share": 0.9, "latency": {"kind": "constant", "seconds": 1.0}},
+        {"name": "slow", "share": 0.1, "latency": {"kind": "constant", "seconds": 10.0}},
+    ]
+    data = POPULATION["data"]
+    cohort = {"kind": "uniform", "sampled": 20}
+    mixed = scenario(
+        population={"clients": 150, "data": data, "classes": classes}, participation=cohort
+    )
+    assert "tells which devices" in sampling_counts(mixed)
+    steady = {"clients": 150, "data": data, "latency": {"kind": "lognormal", "median": 5.0}}
+    assert sampling_counts(scenario(population=steady, participation=cohort)) is None

@@ -14,16 +14,18 @@ from raydp_sim.schedule.world import World
 from .worlds import Town, naive
 
 
-def played(policy, least, town, root, releases, able=None, resumed_after=None):
-    buffer, batches = Buffer(policy, least, town.clients), []
+def played(policy, least, town, root, releases, able=None, resumed_after=None, seen=False):
+    patience = policy.longest_wait(0.0)
+    buffer, batches = Buffer(policy, patience, least, town.clients), []
     world = World(town, root, able=able)
     for release in range(releases):
-        planned = buffer.next(release, world)
+        planned = buffer.next(release, world, seen)
         if planned is None:
             break
         batches.append(planned)
         if release == resumed_after:
-            buffer = Buffer(policy, least, town.clients, buffer.saved())
+            saved = buffer.snapshot().columns()
+            buffer = Buffer(policy, patience, least, town.clients, saved)
     return batches
 
 
@@ -51,21 +53,24 @@ def same(planned, expected):
     duplicates=st.sampled_from([0.0, 0.5]),
     median=st.sampled_from([0.01, 0.5, 2.0]),
     chunk=st.sampled_from([1, 2, 7, 1024]),
+    # Multiples of most of these, divided by them again, are not whole numbers.
+    every=st.sampled_from([1.0, 0.1, 0.7, 1 / 3, 1.1, 4.0]),
+    seen=st.booleans(),
     seed=st.integers(0, 1000),
 )
 def test_chunks_give_what_single_events_give(
-    clients, batch, least, deadline, on_short, dropout, duplicates, median, chunk, seed
+    clients, batch, least, deadline, on_short, dropout, duplicates, median, chunk, every, seen, seed
 ):
     batch, least = min(batch, clients), min(least, batch, clients)
-    policy = Asynchronous(batch=batch, every=1.0, deadline=deadline, on_short=on_short)
+    policy = Asynchronous(batch=batch, every=every, deadline=deadline, on_short=on_short)
     town, root = Town(clients, dropout, duplicates, median=median), Stream(seed)
     before, buffered._CHUNK = buffered._CHUNK, chunk
     try:
-        planned = played(policy, least, town, root, 8)
-        again = played(policy, least, town, root, 8, resumed_after=3)
+        planned = played(policy, least, town, root, 8, seen=seen)
+        again = played(policy, least, town, root, 8, resumed_after=3, seen=seen)
     finally:
         buffered._CHUNK = before
-    expected = naive(policy, least, town, root, 8)
+    expected = naive(policy, least, town, root, 8, seen=seen)
     same(planned, expected)
     same(again, expected)
 

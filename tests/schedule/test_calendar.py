@@ -39,7 +39,7 @@ def test_pops_come_in_order_and_nothing_is_lost(steps, near):
             book.drop(until)
             plain = plain[len(expected) :]
             assert len(book) == len(plain)
-            left = book.rows().in_order()
+            left = calendar.joined(list(book.parts())).in_order()
             assert list(zip(left.time, left.client.tolist(), strict=True)) == plain
     finally:
         calendar._NEAR = before

@@ -37,7 +37,7 @@ class Town:
         return self.share
 
 
-def naive(policy, least, town, root, releases, able=None):
+def naive(policy, least, town, root, releases, able=None, seen=False):
     """Play asynchronous batches event by event, client by client; return (ids, staleness, timing).
 
     One heap of events: check-ins, arrivals, losses, copies. Nothing is looked at ahead of its time.
@@ -77,8 +77,12 @@ def naive(policy, least, town, root, releases, able=None):
             loaded += 1
             load(loaded)
         time = heap[0][0]
-        if min(time, due()) > opened + policy.longest_wait:
-            return batches
+        end = opened + policy.longest_wait(0.0)
+        if min(time, due()) > end:
+            if not (seen and batch):
+                return batches
+            close(end)
+            continue
         if due() < time:
             close(due())
             continue

@@ -49,6 +49,10 @@ class Adversarial(Availability):
         who, remedy = ("nobody", "raise it") if away == 0 else ("everyone", "lower it")
         return f"share is {self.share:g}; of {clients} clients that is {who}; {remedy}"
 
+    def reachable(self, clients: int) -> int:
+        """Return how many come."""
+        return clients - round(self.share * clients)
+
     def rate(self) -> float:
         """Return the share of those who come."""
         return 1.0 - self.share

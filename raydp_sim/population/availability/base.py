@@ -34,6 +34,10 @@ class Availability(Piece):
         """
         raise NotImplementedError
 
+    def reachable(self, clients: int) -> int:
+        """Return how many of the clients can ever be there."""
+        return clients
+
     def rate(self) -> float:
         """Return a client's long-run probability of being there (a hint, for planning)."""
         raise NotImplementedError

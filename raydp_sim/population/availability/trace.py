@@ -51,6 +51,10 @@ class Trace(Availability):
         """Return the part of the recording that its clients are there."""
         return load(self.path).share(self._length())
 
+    def reachable(self, clients: int) -> int:
+        """Return how many clients the recording has."""
+        return len(np.unique(load(self.path).client))
+
     def check(self, clients: int) -> str | None:
         """Refuse a table that cannot be read, or not for so many clients."""
         try:

@@ -37,12 +37,14 @@ class Asynchronous(Participation):
     patience: Span | None = None
     staleness_exponent: Annotated[float, Field(ge=0, le=10)] = 0.0
 
-    @property
-    def longest_wait(self) -> float:
-        """Time without a closed batch after which the run ends."""
+    def longest_wait(self, latency: float) -> float:
+        """Return the time without a closed batch after which the run ends.
+
+        By default long against the period, the deadline and the usual latency.
+        """
         if self.patience is not None:
             return self.patience
-        return 20.0 * max(self.every, self.deadline or 0.0)
+        return 20.0 * max(self.every, self.deadline or 0.0, latency)
 
     def weights(self, staleness: NDArray[np.int64] | None) -> NDArray[np.float64] | None:
         """Return how much each report counts; None if all count alike."""

@@ -12,7 +12,7 @@ from raydp_sim.random import Ids, Stream
 from raydp_sim.registry import Piece
 
 Available = Callable[[Ids], NDArray[np.bool_]]
-Span = Annotated[float, Field(gt=0, le=1e12)]
+Span = Annotated[float, Field(ge=1e-6, le=1e12)]
 
 
 class Participation(Piece):

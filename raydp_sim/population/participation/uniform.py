@@ -50,7 +50,9 @@ class Uniform(Rounds):
     def choose(self, clients: int, available: Available, rate: float, stream: Stream) -> Ids:
         """Choose the cohort of one release, in increasing order of ids."""
         # Half again as many as needed on average, so that a second draw is rare.
-        length = self.sampled if rate >= 1 else math.ceil((self.sampled + 16) * 1.5 / rate)
+        length = self.sampled if rate >= 1 else clients
+        if 1.0 / clients < rate < 1.0:
+            length = math.ceil((self.sampled + 16) * 1.5 / rate)
         attempt = 0
         while length < clients:
             draw = stream.at("candidates", attempt).generator()
