@@ -320,3 +320,15 @@ def test_a_million_clients_and_a_thousand_releases_fit_in_two_gib(tmp_path):
     measured = json.loads(done.stdout)
     assert measured["rows"] == 1000 and measured["peak_bytes"] < 2 << 30
     assert measured["charged"] == measured["replayed"]
+
+
+def test_releases_known_as_a_whole_and_others_do_not_share_an_account():
+    """The divergences of the first would say nothing of the second."""
+    ledger = Ledger(clients=3)
+    ledger.charge(LocalReport(1.0), range(3), Shuffle(1.0, 100))
+    with pytest.raises(ValueError, match="never some"):
+        ledger.charge(LocalReport(5.0), range(3))
+    other = Ledger(clients=3)
+    other.charge(LocalReport(5.0), range(3))
+    with pytest.raises(ValueError, match="never some"):
+        other.charge(LocalReport(1.0), range(3), Shuffle(1.0, 100))
