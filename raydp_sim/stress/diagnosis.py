@@ -1,17 +1,21 @@
 """What went wrong in a run, in words, with the setting to change: rules over its measures.
 
 A rule looks at the measures of a run and of the baseline, and says something or nothing. None of
-them knows a scenario by name.
+them knows a scenario by name. Where many clients have used up their budgets, `spent` says what came
+of it, and the rules that would see only that are silent: their remedies would not help.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from raydp_sim.stress.measures import Measures
+from raydp_sim.stress import facts
+from raydp_sim.stress.row import Measures
 
 Rule = Callable[[Measures, Measures], str | None]
 _AFFORDABLE = 2.0  # times the planned epsilon; a smaller min_batch that costs more is no advice
-_SIZED = {"asynchronous": "participation.batch"}  # others: participation.sampled
+_MANY = 0.25  # of the clients: so many spent budgets are why batches do not fill
+# Losses of reports that follow if too few clients are left to fill the batches.
+_UNFILLED = ("in withheld batches", "still under way at the end")
 
 
 @dataclass(frozen=True)
@@ -40,72 +44,78 @@ def diagnose(run: Measures, steady: Measures) -> list[Finding]:
 
 def ended_early(run: Measures, steady: Measures) -> str | None:
     """Fire if batches were missing at the end because nobody came."""
-    played = run.made + run.withheld_count
-    if played >= run.batches:
+    what = facts.ended(run)
+    if what is None or _drained(run):
         return None
-    return (
-        f"The run ended after {played:,} of {run.batches:,} batches, for nobody came any more: "
-        f"lower {_size(run)}, raise participation.patience, or reach more clients "
-        "(population.availability)."
-    )
+    remedies = []
+    if run.settings.size is not None:
+        remedies.append(f"lower {run.settings.size}")
+    if run.policy == "asynchronous":
+        remedies.append("raise participation.patience")
+    remedies.append(f"reach more clients ({run.settings.reach})")
+    why = "nobody came any more"
+    if run.budget is not None and run.exhausted > 0.0:
+        why += f", and {run.exhausted:.0%} of the clients could not afford to"
+        remedies.append("raise privacy.budget.epsilon")
+    return f"{_capital(what)}, for {why}: {_listed(remedies)}."
 
 
 def withheld(run: Measures, steady: Measures) -> str | None:
     """Fire if a batch was too small to be let out."""
-    held = run.withheld
-    if held is None:
+    what, held = facts.held(run), run.withheld
+    if what is None or held is None or _drained(run):
         return None
-    came = f"{held.least:,}" if held.least == held.most else f"{held.least:,} to {held.most:,}"
     remedies = []
     if run.deadline is not None:
         remedies = ["raise participation.deadline", "set participation.on_short to wait"]
-    if held.epsilon is not None and held.epsilon <= _AFFORDABLE * run.planned:
+    # Smaller batches cost more, so budgets that the plan reaches would be used up the sooner.
+    lasting = run.budget is None or (held.epsilon is not None and held.epsilon < run.budget)
+    if lasting and held.epsilon is not None and held.epsilon <= _AFFORDABLE * run.planned:
         remedies.append(
             f"lower shuffle.min_batch to {held.half:,}, which lets half of them out and raises the "
             f"planned epsilon from {run.planned:.3g} to about {held.epsilon:.3g}"
         )
-    remedies = remedies or ["reach more clients (population.availability)"]
-    return (
-        f"{run.withheld_count:,} of {run.withheld_count + run.made:,} batches were withheld, from "
-        f"hour {held.first / 3600:.1f} to {held.last / 3600:.1f}: {came} reports came and "
-        f"{run.min_batch:,} are needed. {_either(remedies)}."
-    )
+    remedies = remedies or [f"reach more clients ({run.settings.reach})"]
+    return f"{what}. {_capital(_listed(remedies))}."
 
 
 def short(run: Measures, steady: Measures) -> str | None:
     """Fire if one release in twenty holds less than nine tenths of what was wanted."""
-    if not run.made or run.batch_p5 >= 0.9 * run.wanted:
+    what, settings = facts.few(run), run.settings
+    if what is None or _drained(run):
         return None
-    remedies = [f"lower {_size(run)}"]
+    remedies = []
     if run.deadline is not None:
-        remedies.insert(0, "raise participation.deadline")
+        remedies.append("raise participation.deadline")
     if run.policy == "over-selected":
-        remedies.insert(1, "raise participation.factor")
+        remedies.append("raise participation.factor")
+    if settings.size is not None:
+        remedies.append(f"lower {settings.size}")
+    else:
+        # What is wanted is whoever is there, so only more of them make larger batches.
+        remedies += [f"raise {settings.larger}", f"reach more clients ({settings.reach})"]
     why = "the deadline closed them" if run.deadline is not None else "no more clients were there"
-    return (
-        f"Batches were short: one in twenty holds at most {run.batch_p5:,.0f} of the "
-        f"{run.wanted:,.0f} reports wanted, the median one {run.batch_median:,.0f}; {why}. "
-        f"{_either(remedies)}."
-    )
+    return f"{_capital(what)}; {why}. {_capital(_listed(remedies))}."
 
 
 def noisy(run: Measures, steady: Measures) -> str | None:
     """Fire if a release is off by a quarter more than in the baseline."""
-    if not run.squared_error or not steady.squared_error:
-        return None
-    times = run.squared_error / steady.squared_error
-    if times < 1.25:
+    what, fewer = facts.off(run, steady), run.batch_median < 0.9 * steady.batch_median
+    if what is None or (fewer and _drained(run)):
         return None
     why = ""
-    if run.batch_median < 0.9 * steady.batch_median:
+    if fewer:
         why = (
             f", for the median batch has {run.batch_median:,.0f} reports and not "
             f"{steady.batch_median:,.0f}"
         )
-    return (
-        f"The squared error of a release is {times:.2g} times that of {steady.name}{why}: raise "
-        f"{_size(run)} where there are enough clients, or average over more releases (task.rounds)."
-    )
+    larger = run.settings.larger
+    remedies = [f"raise {larger}"]
+    if larger != "population.clients":
+        remedies = [f"raise {larger} where there are enough clients"]
+    if not _drained(run):
+        remedies.append("average over more releases (task.rounds)")
+    return f"{_capital(what)}{why}: {_listed(remedies)}."
 
 
 def biased(run: Measures, steady: Measures) -> str | None:
@@ -123,7 +133,7 @@ def biased(run: Measures, steady: Measures) -> str | None:
         f"Those who took part are not like the population: their mean is off by {run.bias:.2g}, "
         f"which is {run.bias / run.chance_bias:.2g} times what chance explains{part}. More "
         f"releases do not average that out; {run.never:.0%} of the clients never took part: reach "
-        "them (population.availability)."
+        f"them ({run.settings.reach})."
     )
 
 
@@ -132,8 +142,10 @@ def uneven(run: Measures, steady: Measures) -> str | None:
     if run.gini < max(0.3, steady.gini + 0.1):
         return None
     remedy = "run longer (task.rounds)"
-    if run.waste.late >= 0.1:
+    if run.waste.late >= 0.1 and run.deadline is not None:
         remedy = "raise participation.deadline, so that slow clients are in time"
+    elif run.waste.late >= 0.1 and run.policy == "over-selected":
+        remedy = "lower participation.factor, so that fast clients do not crowd out slow ones"
     elif run.policy == "asynchronous":
         remedy = "shorten participation.every, so that short stays are met, or run longer"
     return (
@@ -147,11 +159,14 @@ def costly(run: Measures, steady: Measures) -> str | None:
     """Fire if the client charged most has spent half as much again as in the baseline."""
     if run.epsilon <= 1.5 * steady.epsilon or steady.epsilon == 0.0:
         return None
+    remedies = [f"lower {run.settings.loss} or task.rounds", f"raise {run.settings.larger}"]
+    if run.budget is None:
+        remedies.insert(0, "set privacy.budget")
     return (
         f"The client charged most has spent epsilon {run.epsilon:.3g}, and {steady.epsilon:.3g} in "
         f"{steady.name}: it was in {run.most_turns:,} releases of about {run.batch_median:,.0f} "
-        f"reports, there in {steady.most_turns:,} of {steady.batch_median:,.0f}. Set "
-        f"privacy.budget, lower mechanism.epsilon_local or task.rounds, or raise {_size(run)}."
+        f"reports, there in {steady.most_turns:,} of {steady.batch_median:,.0f}. "
+        f"{_capital(_listed(remedies))}."
     )
 
 
@@ -166,19 +181,24 @@ def beyond_plan(run: Measures, steady: Measures) -> str | None:
 
 
 def spent(run: Measures, steady: Measures) -> str | None:
-    """Fire if one client in twenty has used its budget up."""
+    """Fire if one client in twenty has used its budget up; if many have, say what came of it."""
     if run.budget is None or run.exhausted < 0.05:
         return None
-    return (
+    remedies = ["raise privacy.budget.epsilon", f"lower {run.settings.loss}"]
+    if run.settings.size is not None:
+        remedies.append("share the batches between more clients (population.clients)")
+    remedies.append("plan fewer batches (task.rounds)")
+    home = (
         f"{run.exhausted:.0%} of the clients have used up their budget of {run.budget:g} and stay "
-        "home. Raise privacy.budget.epsilon, lower mechanism.epsilon_local or task.rounds, or "
-        "raise shuffle.min_batch, which makes the costliest release cheaper."
     )
+    effects = _effects(run, steady) if _drained(run) else []
+    what = f"home, so {'; '.join(effects)}" if effects else "home"
+    return f"{home}{what}. {_capital(_listed(remedies))}."
 
 
 def stale(run: Measures, steady: Measures) -> str | None:
     """Fire if reports are a release behind on average, or five at worst."""
-    if run.staleness < 1.0 and run.stalest < 5:
+    if run.policy != "asynchronous" or (run.staleness < 1.0 and run.stalest < 5):
         return None
     return (
         f"Reports were {run.staleness:.1f} releases behind on average and {run.stalest} at worst: "
@@ -190,39 +210,38 @@ def stale(run: Measures, steady: Measures) -> str | None:
 
 def waste(run: Measures, steady: Measures) -> str | None:
     """Fire if one report in ten is in no release."""
-    lost = run.waste
-    if lost.total < 0.1:
+    what, most = facts.lost(run), facts.most_lost(run)
+    if what is None or (most in _UNFILLED and _drained(run)):
         return None
-    parts = {
-        "lost on the way": lost.dropped,
-        "too late or too many": lost.late,
-        "in withheld batches": lost.withheld,
-        "still under way at the end": lost.under_way,
-    }
-    most = max(parts, key=lambda name: parts[name])
-    told = ", ".join(f"{share:.0%} {name}" for name, share in parts.items() if share >= 0.005)
-    remedy = "Raise participation.deadline, or set participation.on_short to wait."
+    remedy = f"Reach more clients ({run.settings.reach})."
     if most == "lost on the way":
-        kept = 1.0 - lost.dropped
+        kept = 1.0 - run.waste.dropped
         remedy = f"Plan for {1 / kept:.2g} times the clients, or find out why they leave."
         if run.policy == "over-selected":
             remedy = f"Set participation.factor to about {1 / kept:.2g}."
-    elif most == "too late or too many":
-        remedy = "Lower participation.factor." if run.full else "Raise participation.deadline."
     elif most == "still under way at the end":
         remedy = "A longer run would take them in: raise task.rounds."
-    return f"{lost.total:.0%} of the reports begun are in no release: {told}. {remedy}"
+    elif most == "too late or too many" and run.policy == "over-selected" and run.full:
+        remedy = "Lower participation.factor."
+    elif run.deadline is not None:
+        waits = "" if most == "too late or too many" else ", or set participation.on_short to wait"
+        remedy = f"Raise participation.deadline{waits}."
+    return f"{what}. {remedy}"
 
 
 def slow(run: Measures, steady: Measures) -> str | None:
     """Fire if batches take half as long again as in the baseline."""
-    if not steady.seconds_per_batch or run.seconds_per_batch < 1.5 * steady.seconds_per_batch:
+    what = facts.long(run, steady)
+    if what is None or _drained(run):
         return None
     faster = "participation.every" if run.policy == "asynchronous" else "participation.interval"
-    return (
-        f"A batch took {_duration(run.seconds_per_batch)}, and "
-        f"{_duration(steady.seconds_per_batch)} in {steady.name}: lower {_size(run)} or {faster}."
-    )
+    if run.settings.size is not None:
+        remedy = f"lower {run.settings.size} or {faster}"
+    elif run.deadline is not None:
+        remedy = f"lower {faster} or participation.deadline"
+    else:
+        remedy = f"lower {faster}, or set participation.deadline"
+    return f"{_capital(what)}: {remedy}."
 
 
 RULES: dict[str, Rule] = {
@@ -241,26 +260,35 @@ RULES: dict[str, Rule] = {
 }
 
 
-def _size(run: Measures) -> str:
-    return _SIZED.get(run.policy, "participation.sampled")
+def _drained(run: Measures) -> bool:
+    """Say whether so many budgets are used up that the rest cannot fill the batches."""
+    return run.budget is not None and run.exhausted > _MANY
 
 
-def _either(remedies: list[str]) -> str:
-    """Join remedies to a sentence without its full stop.
+def _effects(run: Measures, steady: Measures) -> list[str]:
+    """Return what comes of it if clients stay home."""
+    fewer = run.batch_median < 0.9 * steady.batch_median
+    found = (
+        facts.ended(run),
+        facts.held(run),
+        facts.few(run),
+        facts.off(run, steady) if fewer else None,
+        facts.lost(run) if facts.most_lost(run) in _UNFILLED else None,
+        facts.long(run, steady),
+    )
+    return [what for what in found if what is not None]
+
+
+def _listed(remedies: list[str]) -> str:
+    """Join remedies.
 
     Example:
-        >>> _either(["raise a", "lower b", "set c"])
-        'Raise a, lower b, or set c'
+        >>> _listed(["raise a", "lower b", "set c"])
+        'raise a, lower b, or set c'
     """
     *others, last = remedies
-    if not others:
-        return _capital(last)
-    return _capital(", ".join(others) + f", or {last}")
+    return ", ".join([*others, f"or {last}"]) if others else last
 
 
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

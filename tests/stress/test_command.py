@@ -1,6 +1,7 @@
 """`raydp-sim stress` from the outside, on scenarios made small, and the files that ship with it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,14 @@ from click.testing import CliRunner, Result
 from raydp_sim.cli.main import main
 from raydp_sim.cli.shipped import FOLDER, shipped
 from raydp_sim.errors import RunError
+from raydp_sim.metrics import streams
 from raydp_sim.population.intervals import load as load_stays
-from raydp_sim.run import Run
+from raydp_sim.privacy import store
+from raydp_sim.run import Run, run
 from raydp_sim.scenario import load
 from raydp_sim.stress import recordings
+from raydp_sim.stress.diagnosis import diagnose
+from raydp_sim.stress.measures import Measures, measure
 
 SUITE = [name for name in shipped() if name.startswith("stress/")]
 SMALL = ["--set", "task.rounds=4"]
@@ -153,6 +158,54 @@ def test_the_advice_helps(name, rule, advice):
         assert result.exit_code == 0, result.stderr
         found[out] = [each["rule"] for each in json.loads(result.stdout)[1]["findings"]]
     assert rule in found["before"] and rule not in found["after"]
+
+
+@pytest.fixture(scope="module")
+def drained(tmp_path_factory: pytest.TempPathFactory) -> Measures:
+    return played(tmp_path_factory.mktemp("drained"))
+
+
+def played(folder: Path, *changes: str) -> Measures:
+    """Measure spent-budgets alone: what is changed must not change the baseline too."""
+    result = run(load(shipped()["stress/spent-budgets"], changes), out=folder / "run")
+    held = streams.read(folder / "run" / "metrics", "withheld")
+    charges = store.charges(folder / "run" / "ledger")
+    return measure(result.scenario, result.summary, result.metrics, held, charges)
+
+
+@pytest.mark.parametrize(
+    "advice",
+    [
+        "privacy.budget.epsilon=3",
+        "mechanism.epsilon_local=1.5",
+        "population.clients=8000",
+        "task.rounds=80",
+    ],
+)
+def test_each_advice_about_spent_budgets_lets_batches_out(drained, tmp_path, advice):
+    """Nine of ten batches that were withheld no longer are, and no release is missing for it."""
+    (found,) = diagnose(drained, drained)
+    assert found.rule == "spent" and advice.split("=")[0] in found.text
+    after = played(tmp_path, advice)
+    assert drained.withheld_count > 30 and after.withheld_count <= 0.1 * drained.withheld_count
+    assert after.made >= drained.made - 1
+
+
+def test_nothing_else_is_advised_about_spent_budgets(drained):
+    """What is tried above is all that is named."""
+    (found,) = diagnose(drained, drained)
+    names = re.findall(r"[a-z]+(?:\.[a-z_]+)+", found.text)
+    assert sorted(names) == [
+        "mechanism.epsilon_local",
+        "population.clients",
+        "privacy.budget.epsilon",
+        "task.rounds",
+    ]
+
+
+@pytest.mark.parametrize("advice", ["shuffle.min_batch=153", "participation.deadline=3600"])
+def test_what_is_not_advised_about_spent_budgets_would_not_help(drained, tmp_path, advice):
+    assert played(tmp_path, advice).withheld_count > 0.9 * drained.withheld_count
 
 
 def test_the_readme_shows_what_is_printed():

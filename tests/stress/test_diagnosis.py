@@ -1,119 +1,15 @@
 """Each rule fires on a case made for it and on nothing else; a calm run is told to be calm."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from raydp_sim.cli.shipped import shipped
-from raydp_sim.scenario import Scenario
-from raydp_sim.schema import scenario_schema
-from raydp_sim.stress import diagnosis
+from raydp_sim.stress import diagnosis, facts
 from raydp_sim.stress.diagnosis import RULES, diagnose
-from raydp_sim.stress.measures import Measures, Waste, Withheld
-
-CALM = Measures(
-    name="calm",
-    policy="asynchronous",
-    clients=1000,
-    batches=40,
-    made=40,
-    withheld_count=0,
-    withheld=None,
-    squared_error=0.1,
-    running_error=0.003,
-    noise=0.0025,
-    bias=0.004,
-    chance_bias=0.005,
-    wanted=100.0,
-    batch_p5=100.0,
-    batch_median=100.0,
-    min_batch=50,
-    deadline=1800.0,
-    epsilon=2.0,
-    planned=6.0,
-    gini=0.1,
-    never=0.0,
-    effective=950.0,
-    most_turns=9,
-    staleness=0.4,
-    stalest=3,
-    started=4000,
-    waste=Waste(under_way=0.01),
-    seconds_per_batch=600.0,
-)
-SMALL = Withheld(least=20, most=45, first=36_000.0, last=43_200.0, half=40, epsilon=7.5)
-# What makes each rule fire alone, words that its text must have, and what just does not.
-CASES = {
-    "ended_early": (
-        {"made": 30},
-        ["30 of 40 batches", "participation.batch", "participation.patience"],
-        {"made": 40},
-    ),
-    "withheld": (
-        {"made": 37, "withheld_count": 3, "withheld": SMALL},
-        [
-            "3 of 40 batches were withheld, from hour 10.0 to 12.0",
-            "20 to 45 reports came and 50 are needed",
-            "participation.deadline",
-            "participation.on_short",
-            "shuffle.min_batch to 40",
-            "from 6 to about 7.5",
-        ],
-        {"withheld": None},
-    ),
-    "spent": (
-        {"budget": 2.0, "exhausted": 0.3},
-        ["30% of the clients", "budget of 2", "privacy.budget.epsilon", "shuffle.min_batch"],
-        {"budget": 2.0, "exhausted": 0.04},
-    ),
-    "short": (
-        {"batch_p5": 80.0},
-        ["at most 80 of the 100", "deadline closed them", "participation.deadline"],
-        {"batch_p5": 90.0},
-    ),
-    "noisy": (
-        {"squared_error": 0.2},
-        ["2 times that of calm", "participation.batch", "task.rounds"],
-        {"squared_error": 0.12},
-    ),
-    "biased": (
-        {"bias": 0.05, "never": 0.1},
-        ["off by 0.05", "10 times what chance explains", "50% of the final error", "10% of the"],
-        {"bias": 0.0149},
-    ),
-    "uneven": (
-        {"gini": 0.5, "never": 0.2, "effective": 400.0},
-        ["Gini 0.50", "20% never", "400 of 1,000 clients", "participation.every"],
-        {"gini": 0.29},
-    ),
-    "costly": (
-        {"epsilon": 4.0, "most_turns": 30},
-        ["epsilon 4, and 2 in calm", "30 releases", "there in 9", "privacy.budget"],
-        {"epsilon": 2.9},
-    ),
-    "beyond_plan": ({"planned": 1.9}, ["epsilon 2, planned 1.9"], {"planned": 2.0}),
-    "stale": (
-        {"stalest": 9},
-        ["0.4 releases behind on average and 9 at worst", "participation.staleness_exponent"],
-        {"stalest": 4},
-    ),
-    "waste": (
-        {"waste": Waste(dropped=0.2, late=0.0, withheld=0.05, under_way=0.001)},
-        [
-            "25% of the reports begun",
-            "20% lost on the way, 5% in withheld",
-            "1.2 times the clients",
-        ],
-        {"waste": Waste(dropped=0.09)},
-    ),
-    "slow": (
-        {"seconds_per_batch": 7200.0},
-        ["2.0 h, and 10 min in calm", "participation.every"],
-        {"seconds_per_batch": 890.0},
-    ),
-}
+from raydp_sim.stress.row import Waste
+from tests.stress.cases import CALM, CASES, SMALL, SPENT, WITHHELD
 
 
 def test_nothing_is_found_where_nothing_is_wrong():
@@ -139,10 +35,14 @@ def test_a_rule_fires_alone_and_names_what_to_change(rule):
     ("rule", "changes", "words"),
     [
         ("withheld", {"withheld": replace(SMALL, epsilon=None)}, "shuffle.min_batch"),
+        # It would cost what the budgets hold, and so use them up.
+        ("withheld", {"withheld": SMALL, "budget": 7.5}, "shuffle.min_batch"),
         # Twelve times the epsilon is no advice.
         ("withheld", {"withheld": replace(SMALL, epsilon=72.0)}, "shuffle.min_batch"),
         ("short", {"policy": "uniform", "deadline": None, "batch_p5": 60.0}, "deadline"),
         ("uneven", {"gini": 0.5, "policy": "uniform"}, "participation.every"),
+        ("waste", {"waste": Waste(withheld=0.3), "deadline": None}, "deadline"),
+        ("costly", {"epsilon": 4.0, "budget": 5.0}, "privacy.budget"),
         ("waste", {"waste": Waste(late=0.3), "policy": "over-selected"}, "deadline"),
     ],
 )
@@ -188,19 +88,65 @@ def test_a_run_without_releases_is_told_what_can_be_told():
     assert [found.rule for found in diagnose(run, CALM)] == ["ended_early"]
 
 
-def test_the_settings_that_are_named_exist():
-    """Every `section.field` of any text is a field of the scenario file."""
-    named = set()
-    for changes, _, _ in CASES.values():
-        for policy in ("asynchronous", "over-selected"):
-            for found in diagnose(replace(CALM, policy=policy, **changes), CALM):
-                named |= set(re.findall(r"\b([a-z]+\.[a-z_]+(?:\.[a-z_]+)?)\b", found.text))
-    fields = {name for name in named if name.split(".")[0] in Scenario.model_fields}
-    assert len(fields) >= 8
-    schema = scenario_schema()["$defs"]
-    pieces = [choice for room in schema.values() for choice in room.get("oneOf", [room])]
-    known = {key for piece in pieces for key in piece.get("properties", {})}
-    assert {name.rpartition(".")[2] for name in fields} <= known
+# What follows if most clients have used up their budgets, as the rules alone would see it.
+DRAINED = {
+    "ended_early": ({"made": 30}, "so the run ended after 30 of 40 batches. Raise"),
+    "withheld": (WITHHELD, "so 3 of 40 batches were withheld, from hour 10.0 to 12.0: "),
+    "short": ({"batch_p5": 80.0}, "one in twenty holds at most 80 of the 100 reports"),
+    "noisy": (
+        {"squared_error": 0.2, "batch_median": 60.0},
+        "so the squared error of a release is 2 times that of calm. Raise",
+    ),
+    "waste": ({"waste": Waste(withheld=0.3)}, "so 30% of the reports begun are in no release"),
+    "slow": ({"seconds_per_batch": 7200.0}, "so a batch took 2.0 h, and 10 min in calm. Raise"),
+}
+
+
+@pytest.mark.parametrize("rule", DRAINED)
+def test_spent_budgets_are_told_once_and_not_mended_otherwise(rule):
+    changes, words = DRAINED[rule]
+    assert rule in [found.rule for found in diagnose(replace(CALM, **changes), CALM)]
+    (found,) = diagnose(replace(CALM, **changes, **SPENT), CALM)
+    assert found.rule == "spent" and words in found.text
+    for name in ("min_batch", "participation."):
+        assert name not in found.text
+
+
+def test_all_that_spent_budgets_do_is_in_one_finding():
+    changes = {name: value for case, _ in DRAINED.values() for name, value in case.items()}
+    run = replace(CALM, **{**changes, "made": 30}, **SPENT)
+    (found,) = diagnose(run, CALM)
+    for what in (
+        facts.ended(run),
+        facts.held(run),
+        facts.few(run),
+        facts.off(run, CALM),
+        facts.lost(run),
+        facts.long(run, CALM),
+    ):
+        assert what is not None and found.text.count(what) == 1
+
+
+@pytest.mark.parametrize("changes", [{}, {"exhausted": 0.25, "budget": 2.0}])
+def test_a_few_spent_budgets_are_not_the_cause(changes):
+    run = replace(CALM, **WITHHELD, **changes)
+    assert "participation.deadline" in RULES["withheld"](run, CALM)
+
+
+@pytest.mark.parametrize("waste", [Waste(dropped=0.3), Waste(late=0.3)])
+def test_spent_budgets_do_not_hide_what_they_did_not_cause(waste):
+    found = diagnose(replace(CALM, waste=waste, **SPENT), CALM)
+    assert [each.rule for each in found] == ["spent", "waste"]
+    assert "no release" not in found[0].text
+
+
+def test_a_run_that_ended_early_is_told_of_budgets_only_if_they_matter():
+    ended = replace(CALM, made=30)
+    assert "budget" not in RULES["ended_early"](ended, CALM)
+    assert "budget" not in RULES["ended_early"](replace(ended, budget=2.0), CALM)
+    text = RULES["ended_early"](replace(ended, budget=2.0, exhausted=0.2), CALM)
+    assert "20% of the clients could not afford to" in text
+    assert text.endswith("or raise privacy.budget.epsilon.")
 
 
 def test_no_rule_knows_a_scenario():

@@ -13,7 +13,8 @@ from raydp_sim.privacy.events import LocalReport
 from raydp_sim.privacy.participations import gini
 from raydp_sim.privacy.store import Charge
 from raydp_sim.run import run
-from raydp_sim.stress.measures import Waste, effective, measure, participations, wasted
+from raydp_sim.stress.measures import effective, measure, participations, wasted
+from raydp_sim.stress.row import Waste
 from tests.conftest import scenario
 
 SUMMARY = {
@@ -89,6 +90,7 @@ def test_each_measure_of_a_table_made_by_hand():
     assert row.withheld.epsilon == planned(lowered, lowered.bound_mechanism)
     assert row.withheld.epsilon > planned(small(), small().bound_mechanism)
     document = row.document()
+    assert "settings" not in document
     assert document["waste"]["total"] == row.waste.total and document["withheld"]["half"] == 10
 
 
