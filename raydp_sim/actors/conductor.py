@@ -1,7 +1,7 @@
 """The conductor: does what the engine commands and tells it what has happened."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from raydp_sim import engine
-from raydp_sim.actors.backend import Actor, Lost, Ref
+from raydp_sim.actors.backend import Lost, Ref
+from raydp_sim.actors.collecting import Collecting
 from raydp_sim.actors.crew import Crew
-from raydp_sim.actors.dispatch import Dispatch, clock, older_asks
+from raydp_sim.actors.dispatch import Dispatch, clock
 from raydp_sim.batches import BUCKETS
-from raydp_sim.errors import RunError
-from raydp_sim.schedule.batch import Timing
-from raydp_sim.schedule.rounds import at_once
 from raydp_sim.shuffle import cuts
 from raydp_sim.tasks.base import Arrays, Ask
 
@@ -24,24 +22,16 @@ _DEPTH = 3  # releases under way at once when an ask does not depend on the one 
 Row = dict[str, Any]
 
 
-class Conductor:
+class Conductor(Collecting):
     """Plays one repetition on a crew. Everything it holds is in the driver's process."""
 
     def __init__(self, crew: Crew, finished: int = 0, saved: Arrays | None = None) -> None:
-        self.crew, self.backend = crew, crew.backend
+        super().__init__(crew, finished, saved or {})
         scenario = crew.scenario
         budget = scenario.privacy.budget is not None
         one_by_one = scenario.task.adaptive or crew.remembers or budget
         self.policy = engine.Policy(scenario.least_batch, depth=1 if one_by_one else _DEPTH)
-        saved = saved or {}
-        self.due = {finished - 1: float(saved.get("due", 0.0))}  # after each release, the next
         self.state = engine.resumed(finished, self.due[finished - 1])
-        self.asks: dict[int, Ref] = older_asks(saved)  # what older versions were told
-        self.able: Ref = None  # who may still be asked, where there are budgets
-        self.ended: float | None = None  # since when nobody came, if the run ended for that
-        self.open: dict[int, Dispatch] = {}
-        self.since_checkpoint: list[Dispatch] = []  # what a respawned client has to hear again
-        self.waiting: dict[Ref, Callable[[Ref], None]] = {}
         self.rows: deque[Row] = deque()
         self.on_finished: Callable[[int], None] = lambda finished: None
         self._do: dict[type, Callable[[Any], None]] = {
@@ -80,127 +70,6 @@ class Conductor:
     def execute(self, command: engine.Command) -> None:
         """Carry out one command of the engine."""
         self._do[type(command)](command)
-
-    def _call(self, then: Callable[[Ref], None], actor: Actor, method: str, *args: Any) -> Ref:
-        (ref,) = self.backend.call(actor, method, *args)
-        self.waiting[ref] = then
-        return ref
-
-    def _get(self, ref: Ref) -> Any:
-        """Return the answer of an actor that cannot be replaced."""
-        try:
-            return self.backend.get(ref)
-        except Lost as error:
-            raise RunError(f"an actor of the run died: {error}") from None
-
-    # Ask: clients randomize, collectors take their batches in.
-
-    def _ask(self, ask: engine.Ask) -> None:
-        crew, scenario = self.crew, self.crew.scenario
-        dispatch = self.open[ask.release] = Dispatch(ask.release, ask.time)
-        if scenario.task.adaptive:
-            (dispatch.ask,) = self.backend.call(crew.aggregator, "ask")
-            self.asks[ask.release] = dispatch.ask
-        if scenario.scheduled:
-            arguments = (ask.release, ask.time, crew.share, self.able)
-            planned, dispatch.cohort = self.backend.call(
-                crew.collectors[0], "choose", *arguments, returns=2
-            )
-            self.waiting[planned] = partial(self._planned, dispatch)
-        else:
-            self._plan(dispatch, at_once(scenario.participation, ask.time))
-            self._dispatch_all(dispatch, range(len(crew.clients)))
-
-    def _planned(self, dispatch: Dispatch, ref: Ref) -> None:
-        planned = self._get(ref)
-        if planned is None:
-            self.ended = dispatch.time
-            del self.open[dispatch.release]
-            self._happened(engine.Ended(dispatch.release))
-            return
-        timing, sources = planned
-        self._plan(dispatch, timing)
-        self._dispatch_all(dispatch, sources)
-
-    def _plan(self, dispatch: Dispatch, timing: Timing) -> None:
-        """Note when the batch closes, and which asks its reports may still answer."""
-        dispatch.timing = timing
-        self.due[dispatch.release] = timing.due
-        oldest = dispatch.release - timing.stalest
-        dispatch.asks = {v: ask for v, ask in self.asks.items() if v >= oldest}
-        kept = dispatch.release + 1 if timing.oldest is None else timing.oldest
-        self.asks = {v: ask for v, ask in self.asks.items() if v >= kept}
-        self._happened(engine.Planned(dispatch.release, timing.closed, timing.due))
-
-    def _dispatch_all(self, dispatch: Dispatch, sources: Iterable[int]) -> None:
-        """Ask the actors that hold somebody of the cohort, and no others."""
-        for source in sources:
-            self._dispatch(dispatch, source)
-        self._check_collected(dispatch)
-
-    def _dispatch(self, dispatch: Dispatch, source: int) -> None:
-        receipt, *batches = self._report(dispatch, source)
-        dispatch.acknowledged[source] = 0
-        epoch = self.crew.epochs[source]
-        self.waiting[receipt] = partial(self._reported, dispatch, source, epoch, batches)
-
-    def _report(self, dispatch: Dispatch, source: int) -> tuple[Ref, ...]:
-        client, shufflers = self.crew.clients[source], len(self.crew.collectors)
-        versions, asks = tuple(dispatch.asks), tuple(dispatch.asks.values())
-        place = (dispatch.release, dispatch.time, dispatch.cohort, shufflers)
-        arguments = (*place, versions, *(asks or (dispatch.ask,)))
-        return self.backend.call(client, "report", *arguments, returns=1 + shufflers)
-
-    def _reported(
-        self, dispatch: Dispatch, source: int, epoch: int, batches: list[Ref], ref: Ref
-    ) -> None:
-        if epoch != self.crew.epochs[source]:
-            return  # a zombie's answer; the respawned actor has been asked again
-        try:
-            dispatch.receipts[source] = self.backend.get(ref)
-        except Lost:
-            self._replace(source)
-            return
-        for collector, batch in zip(self.crew.collectors, batches, strict=True):
-            then = partial(self._collected, dispatch, source, epoch, collector)
-            self._call(then, collector, "collect", batch)
-
-    def _collected(
-        self, dispatch: Dispatch, source: int, epoch: int, collector: Actor, ref: Ref
-    ) -> None:
-        if epoch != self.crew.epochs[source]:
-            return
-        try:
-            accepted = self.backend.get(ref)
-        except Lost:
-            # Either the collector is gone, which ends the run, or only the batch it was to read.
-            self.crew.ask(collector, "admit", source, epoch)
-            self._replace(source)
-            return
-        if not accepted:
-            raise RunError(f"a collector refused the living batch of placement {source}")
-        dispatch.acknowledged[source] += 1
-        self._check_collected(dispatch)
-
-    def _check_collected(self, dispatch: Dispatch) -> None:
-        collectors = len(self.crew.collectors)
-        if all(acknowledged == collectors for acknowledged in dispatch.acknowledged.values()):
-            self._happened(engine.Collected(dispatch.release))
-
-    def _replace(self, source: int) -> None:
-        """Respawn a client actor and ask it again for every release it still owes.
-
-        Where clients remember, the new actor starts from the last checkpoint and first hears the
-        asks since then again; its answers to those have been counted and are dropped.
-        """
-        self.crew.respawn(source)
-        for dispatch in (*self.since_checkpoint, *self.open.values()):
-            if source not in dispatch.acknowledged:
-                continue
-            if dispatch.acknowledged[source] < len(self.crew.collectors):
-                self._dispatch(dispatch, source)
-            elif self.crew.remembers:
-                self._report(dispatch, source)
 
     # Close, charge, release: in this order, whatever happens.
 
