@@ -40,7 +40,7 @@ class LInfVector(Mechanism):
 
     Example:
         >>> scalar = {"dimension": 1, "radius": 0.5, "levels": 2, "calibration": "seed"}
-        >>> LInfVector(epsilon_local=2.0, coordinates=1, **scalar).worst_mse()
+        >>> round(LInfVector(epsilon_local=2.0, coordinates=1, **scalar).worst_mse(), 9)
         0.5625
     """
 

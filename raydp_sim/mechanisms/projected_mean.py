@@ -34,7 +34,7 @@ class ProjectedMean(Mechanism):
 
     Example:
         >>> near = {"dimension": 1, "radius": 10.0, "centre": 4.0, "reach": 0.5, "levels": 2}
-        >>> ProjectedMean(epsilon_local=2.0, calibration="seed", **near).worst_mse()
+        >>> round(ProjectedMean(epsilon_local=2.0, calibration="seed", **near).worst_mse(), 9)
         0.5625
     """
 
