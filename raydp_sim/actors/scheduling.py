@@ -34,7 +34,8 @@ class Scheduling:
         if found is None:
             return None, None
         cohort, timing = found
-        self.unused[release] = cohort.unused
+        if self.scenario.trust == "local":
+            self.unused[release] = cohort.unused
         return (timing, np.unique(cohort.ids // np.uint32(share)).tolist()), cohort
 
     def scheduled(self, finished: int) -> Arrays:
