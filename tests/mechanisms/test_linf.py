@@ -1,5 +1,7 @@
 """Published numbers of the l_inf mechanism and of binary vectors."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -157,3 +159,26 @@ def test_values_outside_are_refused_or_clipped():
     assert np.array_equal(
         clipping.randomize(far, stream).payload, clipping.randomize(edge, stream).payload
     )
+
+
+def test_the_printed_bound_behind_shufflers_lacks_the_constant_of_its_budget():
+    """Girgis 2023, (3.34): with v^2 = s n eps^2 / (c log(1/delta)) the mean's error is above the
+    bound as printed, without c, and within it with c."""
+    n, d, r, epsilon, delta, c = 1000, 4, 1.0, 0.5, 1e-5, 432
+    v = math.sqrt(d * n * epsilon**2 / (c * math.log(1 / delta)))
+    same = {"dimension": d, "radius": r, "coordinates": d, "calibration": "seed"}
+    exact = make("linf", epsilon_local=v, **same).worst_mse() / n
+    private = 5 * d**2 * math.log(1 / delta) / (n**2 * epsilon**2)
+    rounding = d / (n * 4)
+    assert exact > 10 * 4 * r**2 * (private + rounding)
+    assert exact <= 4 * r**2 * (c * private + rounding)
+
+
+def test_levels_that_are_added_without_their_weights_estimate_something_else():
+    """One line of the same text leaves 2^-k out."""
+    mechanism = make("linf", epsilon_local=60.0, dimension=1, radius=1.0, coordinates=1, levels=3)
+    values = np.array([[-0.3]])
+    bits = mechanism._bits(values)
+    weighted = sum(w * bit[0, 0] for w, bit in zip((0.5, 0.25, 0.25), bits, strict=True))
+    assert 2.0 * weighted - 1.0 == pytest.approx(-0.3)
+    assert 2.0 * sum(bit[0, 0] for bit in bits) - 1.0 != pytest.approx(-0.3, abs=0.1)
