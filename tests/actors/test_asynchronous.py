@@ -264,3 +264,12 @@ def test_round_lengths_that_tell_devices_apart_void_the_sampling():
     assert "tells which devices" in sampling_counts(mixed)
     steady = {"clients": 150, "data": data, "latency": {"kind": "lognormal", "median": 5.0}}
     assert sampling_counts(scenario(population=steady, participation=cohort)) is None
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(("policy", "task"), [("asynchronous", FOLLOWING), ("waiting", "mean")])
+def test_ray_gives_what_inline_gives(policy, task, tmp_path, ray_session):
+    base = late(policy, task, privacy={"budget": {"epsilon": 6.0, "delta": 1e-6}})
+    run(base, out=tmp_path / "inline")
+    run(with_placement(base, 2, backend="ray", clients_per_actor=60), out=tmp_path / "ray")
+    assert_identical(tmp_path / "inline", tmp_path / "ray")

@@ -95,9 +95,15 @@ def test_a_driver_killed_at_any_command_resumes_to_the_same_result(repeat, tmp_p
 
 @pytest.mark.cluster
 @pytest.mark.slow
-@pytest.mark.parametrize("point", random.Random(6).sample(range(3, 34), 5))
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(point, marks=[pytest.mark.long] if number > 2 else [])
+        for number, point in enumerate(random.Random(6).sample(range(3, 34), 5))
+    ],
+)
 def test_a_driver_killed_on_ray_resumes_to_the_same_result(point, tmp_path, ray_session):
-    """SIGKILL of the driver of a real Ray run at five seeded points; Ray's processes go with it."""
+    """SIGKILL of the driver of a real Ray run at seeded points; Ray's processes go with it."""
     base = base_scenario()
     run(base, out=tmp_path / "whole")
     folder = tmp_path / "ray"
