@@ -110,16 +110,20 @@ def worst_release(scenario: "Scenario", mechanism: Mechanism) -> Release | None:
 def planned(scenario: "Scenario", mechanism: Mechanism, delta: float | None = None) -> float:
     """Return epsilon of a client in every release, at `privacy.delta` unless said otherwise.
 
-    A budget holds whatever happens, so no more than that is planned.
+    A budget holds whatever happens, at its own delta and every larger one, so no more than that is
+    planned.
     """
-    ledger = Ledger(clients=1, delta=scenario.privacy.delta if delta is None else delta)
+    delta = scenario.privacy.delta if delta is None else delta
+    ledger = Ledger(clients=1, delta=delta)
     stages = scenario.task.stages(mechanism)
     for stage, releases in stages:
         release = release_event(scenario, stage, planned_batch(scenario))
         ledger.charge(stage.event(), range(1), release, releases)
     spent = ledger.guarantee(exact=charged_alike(scenario) and len(stages) == 1).epsilon
     budget = scenario.privacy.budget
-    return spent if budget is None else min(spent, budget.epsilon)
+    if budget is None or budget.delta > delta:
+        return spent
+    return min(spent, budget.epsilon)
 
 
 def charged_alike(scenario: "Scenario") -> bool:

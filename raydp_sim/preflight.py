@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 import psutil
 
-from raydp_sim.accounting import planned
+from raydp_sim.accounting import charged_alike, planned
 from raydp_sim.errors import bad_field
 from raydp_sim.scenario import Scenario
 
 _ACTOR_BYTES = 100 << 20  # resident, private memory of one actor process with our imports
 _RAY_BYTES = 400 << 20
+# What the ledger and the schedule hold of a client where each has a history of its own: a double
+# for each of 44 orders, and a few more.
+_ACCOUNT_BYTES = 400
 _RESERVE = 0.9
 
 
@@ -47,6 +50,8 @@ def plan(scenario: Scenario, client_actors: int) -> Plan:
     row_bytes = largest.bits / largest.messages_per_report / 8 + 8
     data = population.clients * mechanism.domain.width * 8
     memory = data + int(4 * messages * row_bytes) + actors * _ACTOR_BYTES
+    if not charged_alike(scenario):
+        memory += population.clients * _ACCOUNT_BYTES
     rounds = scenario.task.rounds * scenario.repeat
     per_round = 1e-7 * messages + (0.01 + 0.0017 * client_actors if ray else 0.001)
     return Plan(

@@ -299,3 +299,13 @@ def test_a_target_too_small_to_share_is_refused_by_name():
         scenario(
             mechanism={"kind": "linf", "radius": 1.0, "target": {"epsilon": 1e-9, "delta": 1e-6}}
         )
+
+
+def test_a_budget_caps_the_plan_at_its_own_delta_and_no_smaller_one():
+    base = scenario(
+        rounds=50,
+        shuffle={"min_batch": 50},
+        privacy={"delta": 1e-6, "budget": {"epsilon": 3.0, "delta": 1e-6}},
+    )
+    assert planned(base, base.bound_mechanism) == 3.0
+    assert planned(base, base.bound_mechanism, 1e-9) > 3.0

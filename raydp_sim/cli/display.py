@@ -186,15 +186,14 @@ def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
         error = f" ± {errors[name]:.2g} (standard error)" if name in errors else ""
         facts.append((_words(name), f"{value:.4g}{error}"))
     each = privacy["per_client"]
-    facts.append(
-        ("epsilon", f"{each['max']:.4g} for the client charged most, {each['median']:.4g} median")
-    )
+    charged = f"{each['max']:.4g} for the client charged most, {each['median']:.4g} median"
+    facts.append(("epsilon", f"{charged}; planned {privacy['planned']:.4g}"))
     facts.append(("delta", f"{privacy['delta']:.4g}"))
     if privacy["epsilon_local"] is not None:
         facts.append(("epsilon_local", f"{privacy['epsilon_local']:.4g} per report"))
     facts.append(("bound", privacy["bound"]))
     facts.append(("which holds for", privacy["assumption"]))
-    facts.append(("sampling", privacy["sampling"]))
+    facts.append(("amplification", _amplification(privacy["amplification"])))
     bits, size = sent["bits_per_report"], sent["wire_bytes"]
     facts.append(("communication", f"{_bits(bits)} per report, {size:,} bytes in all"))
     facts.append(
@@ -204,6 +203,17 @@ def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
         )
     )
     return facts
+
+
+def _amplification(found: dict[str, Any]) -> str:
+    """Say which amplification was counted, and why none of the others.
+
+    Example:
+        >>> _amplification({"used": "none", "not_used": {"sampled shuffle": "nothing is shuffled"}})
+        'none; no sampled shuffle: nothing is shuffled'
+    """
+    others = (f"no {name}: {why}" for name, why in found["not_used"].items() if name != "none")
+    return "; ".join([found["used"], *others])
 
 
 def _releases(counts: dict[str, float], rounds: int, repeat: int) -> str:
