@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from raydp_sim.privacy.bounds.base import (
+from raydp_sim.privacy.bound import (
     Counted,
     RdpBound,
     RunBound,
@@ -17,10 +17,11 @@ from raydp_sim.privacy.bounds.base import (
     rdp_bounds,
     run_bounds,
 )
-from raydp_sim.privacy.caps import cap_rdp, pure_epsilon
+from raydp_sim.privacy.composition.search import largest_within
+from raydp_sim.privacy.curves.caps import cap_rdp, pure_epsilon
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 from raydp_sim.privacy.events import Release
-from raydp_sim.privacy.search import largest_within
+from raydp_sim.privacy.floors.floors import refuse_below
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,11 @@ def account(
         events: with their counts.
         delta: in (0, 1).
         names: of the bounds to ask; None: all.
-        progress: told the name of each bound before it is asked.
+        progress: called with the name of each bound before it is asked.
+
+    Raises:
+        Contradiction: a proved bound, or the cap, says less than the events cost at least. It is
+            then wrong, so there is no table and no best of it: see privacy.floors.
 
     Example:
         >>> from raydp_sim.privacy.events import SubsampledShuffle
@@ -97,7 +102,9 @@ def account(
         1.0402
     """
     check_delta(delta)
-    cap = sum(times * pure_epsilon(event) for event, times in merge(events))
+    merged = merge(events)
+    cap = sum(times * pure_epsilon(event) for event, times in merged)
+    refuse_below("pure", cap, merged, delta, named=False)
 
     def ask(bound: RunBound) -> tuple[float, int | None, str]:
         progress(bound.name)

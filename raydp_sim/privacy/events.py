@@ -1,10 +1,12 @@
 """What happened to the clients' data, as frozen records; what it costs is the accountant's work.
 
 Each record says what the observer sees and who is charged. Unless said otherwise, neighbours
-replace the data of one client and the number of clients is known.
+replace the data of one client and the number of clients is known. An event carries the unit that it
+protects, all of a client's data or one item of it; guarantees of different units are never added.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from raydp_sim.privacy.checks import (
     check_alphabet,
@@ -14,9 +16,18 @@ from raydp_sim.privacy.checks import (
     check_whole,
 )
 
+Unit = Literal["client", "item"]
+
 
 @dataclass(frozen=True)
-class LocalReport:
+class _Protected:
+    """What every event says: which unit neighbours differ in."""
+
+    unit: Unit = field(default="client", kw_only=True, repr=False)
+
+
+@dataclass(frozen=True)
+class LocalReport(_Protected):
     """Each charged client sent one report of an (epsilon, delta)-LDP randomizer.
 
     The view is the report itself, so the guarantee holds against everyone, the server included.
@@ -27,7 +38,7 @@ class LocalReport:
 
 
 @dataclass(frozen=True)
-class CentralRelease:
+class CentralRelease(_Protected):
     """A trusted aggregator released one (epsilon, delta)-DP function of the charged clients' data.
 
     Neighbours replace one client's data; the view is the released estimate.
@@ -38,8 +49,8 @@ class CentralRelease:
 
 
 @dataclass(frozen=True)
-class ShuffledRelease:
-    """A shuffler let out all messages of a batch, which together are (epsilon, delta)-DP.
+class ShuffledRelease(_Protected):
+    """A shuffler released all messages of a batch, which together are (epsilon, delta)-DP.
 
     A report alone is not protected: the view is the multiset of all messages of the batch, and the
     guarantee counts on `n` of its clients, the charged one included, to follow the protocol.
@@ -65,7 +76,7 @@ class ShuffledRelease:
 
 
 @dataclass(frozen=True)
-class Shuffle:
+class Shuffle(_Protected):
     """The messages of n clients, one each of an epsilon0-LDP randomizer, were shuffled.
 
     The analyst sees the multiset of messages, and who took part. Charged: the n participants. It
@@ -94,7 +105,7 @@ class Shuffle:
 
 
 @dataclass(frozen=True)
-class SubsampledShuffle:
+class SubsampledShuffle(_Protected):
     """Of `clients`, `sampled` were chosen uniformly without replacement; their messages shuffled.
 
     The analyst sees the multiset of messages but not who was chosen. Charged: everyone who could
@@ -130,7 +141,7 @@ class SubsampledShuffle:
 
 
 @dataclass(frozen=True)
-class SelfSampledShuffle:
+class SelfSampledShuffle(_Protected):
     """Each of `clients` joined by its own secret coin; the messages of those who did were shuffled.
 
     The analyst sees the multiset of messages and so their number. Charged: everyone eligible.
@@ -160,11 +171,13 @@ class SelfSampledShuffle:
 
 
 @dataclass(frozen=True)
-class MultiMessageShuffle:
+class MultiMessageShuffle(_Protected):
     """Each of n clients sent one message to each of several independent shufflers.
 
-    The analyst sees one multiset per message index and cannot link them. Charged: the n
-    participants. It is the composition of one `Shuffle` per message.
+    A client's messages are independent given its data; correlated ones, such as shares of a secret,
+    are another event: a `Shuffle` of whole reports, or a `ShuffledRelease`. The analyst sees one
+    multiset per message index and cannot link them. Charged: the n participants. It is the
+    composition of one `Shuffle` per message.
 
     Attributes:
         losses: local loss of each of a client's messages, each >= 0.
@@ -186,11 +199,12 @@ class MultiMessageShuffle:
 
 
 @dataclass(frozen=True)
-class SubsampledMultiMessage:
+class SubsampledMultiMessage(_Protected):
     """Of `clients`, `sampled` were chosen uniformly; each sent one message to each shuffler.
 
     Without replacement, and the same clients for all shufflers, so the messages are not sampled
-    independently of each other. The analyst sees one multiset per message index, cannot link them
+    independently of each other; given a client's data they are independent, as for
+    `MultiMessageShuffle`. The analyst sees one multiset per message index, cannot link them
     and does not see who was chosen. Charged: everyone who could have been chosen. There is no such
     record for clients that join by their own coins: nothing is proved for it here.
 
@@ -222,7 +236,7 @@ class SubsampledMultiMessage:
 
 
 @dataclass(frozen=True)
-class CldpRound:
+class CldpRound(_Protected):
     """Some clients were sampled, each sampled some of its points, and the messages were shuffled.
 
     `sampled_clients` of `clients` uniformly, then `sampled_points` of the `points` of each, one
@@ -239,6 +253,7 @@ class CldpRound:
     points: int
     sampled_clients: int
     sampled_points: int
+    unit: Unit = field(default="item", kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         check_real(self, "epsilon0")
@@ -254,7 +269,7 @@ class CldpRound:
 
 
 @dataclass(frozen=True)
-class GaussianRelease:
+class GaussianRelease(_Protected):
     """A trusted aggregator released a function of the data with Gaussian noise.
 
     `noise_multiplier` is the standard deviation over the l2 sensitivity, for whichever neighbours
@@ -272,10 +287,11 @@ class GaussianRelease:
 
 
 @dataclass(frozen=True)
-class SubsampledGaussian:
+class SubsampledGaussian(_Protected):
     """As `GaussianRelease`, of a Poisson sample: each record is used with probability `rate`.
 
-    Neighbours ADD OR REMOVE one record, unlike everywhere else here. Charged: everyone eligible.
+    Neighbours ADD OR REMOVE one record, unlike nearly everywhere here; so do those of
+    `SubsampledLaplace`. Charged: everyone eligible.
 
     Example:
         >>> SubsampledGaussian(1.0, rate=0.01).rate
@@ -291,7 +307,7 @@ class SubsampledGaussian:
 
 
 @dataclass(frozen=True)
-class LaplaceRelease:
+class LaplaceRelease(_Protected):
     """A trusted aggregator released a number with Laplace noise of scale sensitivity/epsilon.
 
     The view is the released number. Charged: everyone whose data it used.
@@ -307,6 +323,25 @@ class LaplaceRelease:
         check_real(self, "epsilon")
 
 
+@dataclass(frozen=True)
+class SubsampledLaplace(_Protected):
+    """As `LaplaceRelease`, of a Poisson sample: each record is used with probability `rate`.
+
+    Neighbours ADD OR REMOVE one record, as for `SubsampledGaussian`. Charged: everyone eligible.
+
+    Example:
+        >>> SubsampledLaplace(0.5, rate=0.01).rate
+        0.01
+    """
+
+    epsilon: float
+    rate: float
+
+    def __post_init__(self) -> None:
+        check_real(self, "epsilon")
+        check_rate(self, "rate")
+
+
 Event = LocalReport | CentralRelease | ShuffledRelease
 """What mechanisms declare and the run's ledger stores."""
 
@@ -320,6 +355,7 @@ Release = (
     | GaussianRelease
     | SubsampledGaussian
     | LaplaceRelease
+    | SubsampledLaplace
     | LocalReport
     | CentralRelease
 )

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from raydp_sim.privacy import events as ev
 from raydp_sim.privacy.accountant import account, calibrate, rdp_table
-from raydp_sim.privacy.bounds.base import find_run
-from raydp_sim.privacy.caps import pure_epsilon
+from raydp_sim.privacy.bound import find_run
+from raydp_sim.privacy.composition.streaming import Streaming, event_vector
+from raydp_sim.privacy.curves.caps import pure_epsilon
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 from raydp_sim.privacy.events import SelfSampledShuffle, Shuffle, SubsampledShuffle
-from raydp_sim.privacy.streaming import Streaming, event_vector
 
 
 def test_the_best_is_the_least_proved_value():

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
-from raydp_sim.privacy import multi_message
-from raydp_sim.privacy.amplification import (
+from raydp_sim.privacy.bound import find_rdp
+from raydp_sim.privacy.bounds import linear as closed
+from raydp_sim.privacy.bounds.closed_forms import (
     Blanket,
     balle,
     balle_log_delta,
@@ -17,12 +18,11 @@ from raydp_sim.privacy.amplification import (
     efm19_general,
     fmt_closed,
 )
-from raydp_sim.privacy.bounds.base import find_rdp
-from raydp_sim.privacy.clones import clones_epsilon
-from raydp_sim.privacy.conversion import best_order
+from raydp_sim.privacy.composition.conversion import best_order
+from raydp_sim.privacy.composition.rounds import cldp_round, self_sampled_round
+from raydp_sim.privacy.curves.clones import clones_epsilon
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import CldpRound, SelfSampledShuffle, Shuffle
-from raydp_sim.privacy.rounds import cldp_round, self_sampled_round
 
 
 def converted(name, epsilon0, n, delta=1e-6):
@@ -154,12 +154,12 @@ def test_several_points_lose_the_clients_amplification():
 @given(st.floats(1e-3, 2.9), st.sampled_from([48, 768]), st.integers(1, 16))
 def test_the_corrected_calibration_meets_its_target_and_the_printed_does_not(eps, constant, s):
     n, delta = 10**6, 1e-6
-    v = multi_message.linear_calibration(eps, delta, s, n, constant)
-    printed = multi_message.linear_calibration(eps, delta, s, n, constant, printed=True)
+    v = closed.linear_calibration(eps, delta, s, n, constant)
+    printed = closed.linear_calibration(eps, delta, s, n, constant, printed=True)
     L = -math.log(delta)
 
     def linear(v):
-        rho = multi_message.linear_rho(v, s, n, constant)
+        rho = closed.linear_rho(v, s, n, constant)
         return 3 * max(rho * L, math.sqrt(rho * L))
 
     assert linear(v) <= eps * (1 + 1e-12)
@@ -172,10 +172,10 @@ def test_message_losses_are_those_of_their_channel():
     v, s = 1.5, 3
     u = v / s
     p = 0.5 * (1 - math.sqrt(u * u / (u * u + 4)))
-    assert multi_message.message_loss(v, s) == pytest.approx(math.log((1 - p) / p), rel=1e-12)
-    assert multi_message.message_loss(v, s) <= u
+    assert closed.message_loss(v, s) == pytest.approx(math.log((1 - p) / p), rel=1e-12)
+    assert closed.message_loss(v, s) <= u
 
 
 def test_the_linear_form_is_silent_beyond_its_orders():
     with pytest.raises(NotApplicable):
-        multi_message.linear_epsilon(0.5, 1, 100, 1e-6)
+        closed.linear_epsilon(0.5, 1, 100, 1e-6)

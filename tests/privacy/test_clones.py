@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from raydp_sim.privacy.binomials import binomial_buckets, log_binomial
-from raydp_sim.privacy.clones import clones_delta, clones_epsilon, clones_rdp
+from raydp_sim.privacy.curves.binomials import binomial_buckets, log_binomial
+from raydp_sim.privacy.curves.clones import clones_delta, clones_epsilon, clones_rdp
 from tests.privacy.enumeration import (
     hockey_stick,
     random_channel,

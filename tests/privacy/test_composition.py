@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raydp_sim.privacy.composition import (
+from raydp_sim.privacy.composition.theorems import (
     compose,
     compose_unequal,
     kov_exact,
-    subsample,
     total_delta,
 )
+from raydp_sim.privacy.curves.sampling import subsample
 
 epsilons = st.floats(1e-6, 3.0)
 slacks = st.floats(-80.0, -1.0).map(math.exp)

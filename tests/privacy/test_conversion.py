@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raydp_sim.privacy.bounds.base import find_rdp
-from raydp_sim.privacy.conversion import (
+from raydp_sim.privacy.bound import find_rdp
+from raydp_sim.privacy.composition.conversion import (
     best_order,
     dp_to_delta,
     linear_rdp_simple,

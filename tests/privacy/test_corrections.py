@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from raydp_sim.privacy.bounds.base import find_rdp
+from raydp_sim.privacy.bound import find_rdp
 from raydp_sim.privacy.bounds.upper import Upper
+from raydp_sim.privacy.curves.local import bar, constants
+from raydp_sim.privacy.curves.ternary import log_ternary, ternary_rdp
 from raydp_sim.privacy.events import Shuffle, SubsampledShuffle
-from raydp_sim.privacy.local import bar, constants
-from raydp_sim.privacy.ternary import log_ternary, ternary_rdp
 from tests.privacy import enumeration as oracle
 
 

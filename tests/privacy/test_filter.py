@@ -8,21 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raydp_sim.accounting import worst_release
 from raydp_sim.actors.ledger import LedgerActor
 from raydp_sim.errors import InputError
-from raydp_sim.privacy.caps import pure_epsilon
-from raydp_sim.privacy.conversion import rdp_to_dp
+from raydp_sim.privacy.composition.conversion import rdp_to_dp
+from raydp_sim.privacy.composition.streaming import event_vector
+from raydp_sim.privacy.curves.caps import pure_epsilon
+from raydp_sim.privacy.curves.local import local_rdp
 from raydp_sim.privacy.events import GaussianRelease, LocalReport, Shuffle
-from raydp_sim.privacy.filter import ALPHA_MAX, ORDERS, Filter
-from raydp_sim.privacy.ledger import Ledger
-from raydp_sim.privacy.local import local_rdp
-from raydp_sim.privacy.streaming import event_vector
+from raydp_sim.privacy.ledger.filter import ALPHA_MAX, ORDERS, Filter
+from raydp_sim.privacy.ledger.ledger import Ledger
+from raydp_sim.scenario import bound_mechanism
+from raydp_sim.scenario.accounting import budgeted
 from raydp_sim.tasks.base import Ask
 from tests.conftest import scenario
 
 DELTA = 1e-6
-SIZES = (300, 717, 1448)  # the smallest is the worst that is let out
+SIZES = (300, 717, 1448)  # the smallest is the worst that is released
 WORST = Shuffle(0.5, SIZES[0])
 
 
@@ -182,12 +183,13 @@ def test_an_actor_says_who_can_afford_the_smallest_batch(tmp_path):
         privacy={"budget": {"epsilon": 3.0, "delta": 1e-6}},
     )
     actor = LedgerActor(base.document(), str(tmp_path))
-    worst = worst_release(base, base.bound_mechanism)
+    mechanism = bound_mechanism(base)
+    _, worst = budgeted(base, mechanism)
     assert worst.n <= 50
     members = np.arange(0, 200, 2, dtype=np.uint32)
     masks = [actor.able()]
     while masks[-1].all() and len(masks) < 60:
-        actor.charge(len(masks) - 1, 0.0, Ask(), members)
+        actor.charge(len(masks) - 1, 0.0, Ask(mechanism), {}, members)
         masks.append(actor.able())
     assert masks[0].all() and masks[0].dtype == np.bool_ and len(masks[0]) == 200
     assert len(masks) > 2 and not masks[-1][::2].any() and masks[-1][1::2].all()

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raydp_sim.privacy.events import LocalReport, Shuffle, SubsampledShuffle
-from raydp_sim.privacy.histories import history, replayed, standing
-from raydp_sim.privacy.ledger import Ledger
-from raydp_sim.privacy.participations import gini
-from raydp_sim.privacy.store import Charge
+from raydp_sim.privacy.ledger.histories import history, replayed, standing
+from raydp_sim.privacy.ledger.ledger import Ledger
+from raydp_sim.privacy.ledger.participations import gini
+from raydp_sim.privacy.ledger.store import Charge
 
 DELTA = 1e-6
 
@@ -29,9 +29,9 @@ def rows(clients=30, releases=12, seed=3):
 def test_a_history_ends_with_what_the_ledger_says_of_the_client():
     made = rows()
     for until in (0, 5, 11):
-        ledger = replayed(made, 30, DELTA, until)
+        ledger = replayed(made, Ledger(30, DELTA), until)
         for client in range(30):
-            own = history(made[: until + 1], client, DELTA)
+            own = history(made[: until + 1], client, Ledger(30, DELTA))
             assert len(own) == ledger.participations()[client]
             spent = own[-1].epsilon if own else 0.0
             assert spent == pytest.approx(ledger.epsilons()[client], rel=1e-12)
@@ -41,7 +41,7 @@ def test_a_history_ends_with_what_the_ledger_says_of_the_client():
 def test_an_entry_says_what_happened():
     made = rows()
     client = int(made[4].participants[0])
-    (entry,) = (entry for entry in history(made, client, DELTA) if entry.release == 4)
+    (entry,) = (entry for entry in history(made, client, Ledger(30, DELTA)) if entry.release == 4)
     assert (entry.time, entry.n, entry.epsilon0) == (8.0, len(made[4].participants), 1.0)
     assert entry.event == made[4].shuffled and entry.took_part
     assert entry.delta == DELTA and entry.bound == "rdp-best"
@@ -53,16 +53,16 @@ def test_who_might_have_been_sampled_is_charged_without_taking_part():
         Charge(0, release, 0.0, LocalReport(1.0), range(50 * release, 50 * release + 100), event)
         for release in range(3)
     ]
-    entries = history(made, 999, DELTA)
+    entries = history(made, 999, Ledger(1000, DELTA))
     assert [entry.took_part for entry in entries] == [False] * 3
-    found = standing(replayed(made, 1000, DELTA))
+    found = standing(replayed(made, Ledger(1000, DELTA)))
     assert entries[-1].epsilon == found.guarantee.epsilon
-    assert entries[-1].epsilon0 == 0.0 and found.never == 0.0 and found.sampled
+    assert entries[-1].epsilon0 is None and found.never == 0.0 and found.sampled
     assert found.participation["max"] == 2 and found.least == found.guarantee.epsilon > 0
 
 
 def test_the_distribution_is_that_of_the_clients():
-    ledger = replayed(rows(), 30, DELTA)
+    ledger = replayed(rows(), Ledger(30, DELTA))
     each, found = ledger.epsilons(), standing(ledger)
     shown = found.per_client()
     assert shown["max"] == each.max() == each[shown["worst"]] and shown["min"] == each.min()

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from raydp_sim.privacy.divergences import Divergences
 from raydp_sim.privacy.events import LocalReport
-from raydp_sim.privacy.filter import ORDERS
-from raydp_sim.privacy.participations import Participations
+from raydp_sim.privacy.ledger.divergences import Divergences
+from raydp_sim.privacy.ledger.filter import ORDERS
+from raydp_sim.privacy.ledger.participations import Participations
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raydp_sim.privacy.clones import clones_epsilon
+from raydp_sim.privacy.curves.clones import clones_epsilon
+from raydp_sim.privacy.curves.mixed import fewest, honest_clients, mixed_epsilon, mixed_pair
+from raydp_sim.privacy.curves.variation import variation_epsilon
 from raydp_sim.privacy.errors import Unsupported
-from raydp_sim.privacy.mixed import fewest, honest_clients, mixed_epsilon, mixed_pair
-from raydp_sim.privacy.variation import variation_epsilon
 from tests.privacy.enumeration import Array, Pair, hockey_stick, randomized_response, renyi
 
 

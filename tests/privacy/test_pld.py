@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from raydp_sim.privacy.clones import clones_delta, clones_epsilon, clones_rdp
-from raydp_sim.privacy.pld import Round, compose_delta, compose_epsilon, shuffle_round
-from raydp_sim.privacy.variation import variation_epsilon, variation_pair
+from raydp_sim.privacy.composition.pld import Round, compose_delta, compose_epsilon, shuffle_round
+from raydp_sim.privacy.curves.clones import clones_delta, clones_epsilon, clones_rdp
+from raydp_sim.privacy.curves.variation import variation_epsilon, variation_pair
 from tests.privacy.enumeration import (
     Pair,
     hockey_stick,

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raydp_sim.privacy import events as ev
-from raydp_sim.privacy.bounds.base import find_rdp, rdp_bounds
+from raydp_sim.privacy.bound import find_rdp, rdp_bounds
 from raydp_sim.privacy.bounds.fmt23 import Fmt23
 from raydp_sim.privacy.bounds.numeric import Numeric
 from raydp_sim.privacy.bounds.upper1 import Upper1
-from raydp_sim.privacy.caps import cap_rdp, capped
-from raydp_sim.privacy.clones import clones_rdp
+from raydp_sim.privacy.curves.caps import cap_rdp, capped
+from raydp_sim.privacy.curves.clones import clones_rdp
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 from raydp_sim.privacy.events import SelfSampledShuffle, Shuffle, SubsampledShuffle
 

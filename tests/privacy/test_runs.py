@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from raydp_sim.privacy import events as ev
 from raydp_sim.privacy.accountant import account
-from raydp_sim.privacy.amplification import balle, fmt_closed
-from raydp_sim.privacy.bounds.base import find_rdp, find_run, run_bounds
+from raydp_sim.privacy.bound import find_rdp, find_run, run_bounds
+from raydp_sim.privacy.bounds.closed_forms import balle, fmt_closed
 from raydp_sim.privacy.bounds.upper1 import Upper1
-from raydp_sim.privacy.clones import clones_epsilon
-from raydp_sim.privacy.conversion import best_order
+from raydp_sim.privacy.composition.conversion import best_order
+from raydp_sim.privacy.composition.runs import composed
+from raydp_sim.privacy.curves.clones import clones_epsilon
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 from raydp_sim.privacy.events import Shuffle, SubsampledShuffle
-from raydp_sim.privacy.runs import composed
 
 REL = 1e-4
 
@@ -204,7 +204,7 @@ def test_unequal_rounds_cost_between_their_extremes(epsilon0, n, first, second):
         assert mixed <= bound.epsilon([(large, total)], 1e-6).epsilon * (1 + 1e-9)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.floats(0.05, 3.0), st.integers(2, 400), st.integers(1, 500), st.data())
 def test_more_rounds_cost_more_and_larger_deltas_less(epsilon0, n, times, data):
     k = data.draw(st.integers(1, n))
@@ -212,7 +212,11 @@ def test_more_rounds_cost_more_and_larger_deltas_less(epsilon0, n, times, data):
         for bound in run_bounds():
             if type(event) not in bound.events:
                 continue
-            less = bound.epsilon([(event, times)], 1e-6).epsilon
+            try:
+                less = bound.epsilon([(event, times)], 1e-6).epsilon
+            except NotApplicable:
+                assert bound.name == "pld-reports"  # these reports are one message each
+                continue
             assert less <= bound.epsilon([(event, 2 * times)], 1e-6).epsilon * (1 + 1e-6), (
                 bound.name
             )

@@ -4,13 +4,14 @@ import math
 
 import pytest
 
-from raydp_sim.privacy.amplification import Blanket, balle_log_delta
-from raydp_sim.privacy.bounds.base import find_rdp, rdp_bounds
-from raydp_sim.privacy.caps import cap_rdp, capped, pure_epsilon
-from raydp_sim.privacy.composition import kov_exact, subsample
+from raydp_sim.privacy.bound import find_rdp, rdp_bounds
+from raydp_sim.privacy.bounds.closed_forms import Blanket, balle_log_delta
+from raydp_sim.privacy.composition.rounds import cldp_round
+from raydp_sim.privacy.composition.theorems import kov_exact
+from raydp_sim.privacy.curves.caps import cap_rdp, capped, pure_epsilon
+from raydp_sim.privacy.curves.sampling import subsample
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import CldpRound, SelfSampledShuffle, Shuffle, SubsampledShuffle
-from raydp_sim.privacy.rounds import cldp_round
 from tests.privacy import enumeration as oracle
 
 ABOVE = 1 + 1e-10  # rounding of the oracle

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from raydp_sim.privacy.shares import least_messages, log_distance
+from raydp_sim.privacy.curves.shares import least_messages, log_distance
 
 
 def histogram(symbols, q):
@@ -72,7 +72,7 @@ def test_no_values_are_told_from_ideal_ones_better_than_proved(n, messages, q):
 
 
 def test_two_shares_tell_more_than_the_sum_and_every_further_one_hides_it():
-    """Why nothing is claimed below three shares: three clients' values are told apart often."""
+    """Why nothing is claimed below three shares: three clients' values are often distinguished."""
     found = []
     for messages in (2, 3, 4):
         laws = [report_law(value, messages, 8) for value in range(8)]

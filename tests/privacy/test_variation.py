@@ -7,9 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from raydp_sim.privacy.clones import clones_epsilon
-from raydp_sim.privacy.errors import Unsupported
-from raydp_sim.privacy.variation import (
+from raydp_sim.privacy.curves.clones import clones_epsilon
+from raydp_sim.privacy.curves.variation import (
     BLANKETS,
     blanket_of,
     hadamard_blocks,
@@ -19,6 +18,7 @@ from raydp_sim.privacy.variation import (
     variation_pair,
     variation_rdp,
 )
+from raydp_sim.privacy.errors import Unsupported
 from tests.privacy.enumeration import (
     Array,
     hockey_stick,

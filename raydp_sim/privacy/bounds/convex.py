@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
 from raydp_sim.privacy.bounds.clones import Clones
 from raydp_sim.privacy.bounds.numeric import Numeric
+from raydp_sim.privacy.curves.numerics import Array
 from raydp_sim.privacy.events import Shuffle, SubsampledShuffle
-from raydp_sim.privacy.numerics import Array
 
 
 class Convex(RdpBound):

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
+from raydp_sim.privacy.curves.local import constants
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import Shuffle
-from raydp_sim.privacy.local import constants
 
 _LIMIT = {48: 16.0, 768: 32.0}
 

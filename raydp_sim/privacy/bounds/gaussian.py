@@ -1,6 +1,6 @@
 """The divergence of the Gaussian mechanism."""
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
 from raydp_sim.privacy.events import GaussianRelease
 
 
@@ -20,4 +20,4 @@ class Gaussian(RdpBound):
 
     def one(self, event: GaussianRelease, alpha: float) -> float:
         """Return the divergence at one order."""
-        return alpha / (2.0 * event.noise_multiplier**2)
+        return alpha / 2.0 / event.noise_multiplier / event.noise_multiplier

@@ -2,7 +2,7 @@
 
 import math
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
 from raydp_sim.privacy.events import LaplaceRelease
 
 

@@ -4,10 +4,10 @@ from collections import Counter
 
 import numpy as np
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
 from raydp_sim.privacy.bounds.numeric import Numeric
+from raydp_sim.privacy.curves.numerics import Array
 from raydp_sim.privacy.events import MultiMessageShuffle, Shuffle
-from raydp_sim.privacy.numerics import Array
 
 
 class MultiMessage(RdpBound):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from raydp_sim.privacy.clones import clones_epsilon
-from raydp_sim.privacy.pld_runs import PldRun
+from raydp_sim.privacy.composition.pld_runs import PldRun
+from raydp_sim.privacy.curves.clones import clones_epsilon
 
 
 class PldClones(PldRun):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from raydp_sim.privacy.pld_runs import PldRun, refuse_unnamed
-from raydp_sim.privacy.variation import variation_epsilon
+from raydp_sim.privacy.composition.pld_runs import PldRun, refuse_unnamed
+from raydp_sim.privacy.curves.variation import variation_epsilon
 
 
 class PldVariation(PldRun):
@@ -23,6 +23,7 @@ class PldVariation(PldRun):
 
     name = "pld-variation"
     source = "variation ratio (blanket.py); Zhu, Dong & Wang 2022"
+    by_name = True
 
     def refuse_others(self, event: Any) -> None:
         """Raise `Unsupported` unless the event names a randomizer whose pair is known."""
@@ -31,7 +32,7 @@ class PldVariation(PldRun):
 
     def randomizer(self, event: Any) -> tuple[str | None, int | None]:
         """Return what the event names."""
-        return event.randomizer, event.alphabet
+        return event.randomizer, getattr(event, "alphabet", None)
 
     def shuffle(self, event: Any, messages: int, delta: float) -> float:
         """Return epsilon of one shuffle."""

@@ -5,14 +5,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
 from raydp_sim.privacy.bounds.upper import log_brackets
+from raydp_sim.privacy.curves.binomials import rounding
+from raydp_sim.privacy.curves.local import local_rdp
+from raydp_sim.privacy.curves.numerics import log1p_exp, log_add, log_expm1, log_sum
+from raydp_sim.privacy.curves.windows import central, window
 from raydp_sim.privacy.events import SelfSampledShuffle
-from raydp_sim.privacy.local import local_rdp
-from raydp_sim.privacy.numerics import log1p_exp, log_add, log_expm1, log_sum
-from raydp_sim.privacy.windows import central, window
 
-_EXACT = 1500
+_EXACT = 1500  # counts each for itself, up to so many
+_TERMS = 1 << 20  # a count costs as many terms as the order; with more, counts share buckets
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class PoissonMixture(RdpBound):
     Given K = k the round is exactly the subsampled shuffle of k of n clients, and K ~ Bin(n, gamma)
     is the same for neighbours. Integer alpha >= 2, any epsilon0-LDP randomizer, replace-one. Counts
     beyond the window are charged at the cap, and a bucket of counts at the larger rate and the
-    fewer messages of its ends, so the value errs upwards.
+    fewer messages of its ends (`upper` rises with the one and falls with the other); rounding of
+    the probabilities is added. So the value errs upwards.
 
     Example:
         >>> round(PoissonMixture().rdp(SelfSampledShuffle(1.0, 10**6, 0.001), 2), 12)
@@ -41,11 +44,12 @@ class PoissonMixture(RdpBound):
         if e0 == 0.0:
             return 0.0
         low, high = window(n, event.probability)
-        exact = high - low < _EXACT
-        pieces = central(n, event.probability, None if exact else self.buckets)
+        most = min(_EXACT, _TERMS // order)
+        buckets = max(8, min(self.buckets, most // 2))
+        pieces = central(n, event.probability, None if high - low <= most else buckets)
         cap = log_expm1((alpha - 1.0) * local_rdp(e0, alpha))
         fewest = np.maximum(pieces.low, 1.0)
         losses = np.minimum(cap, log_brackets(e0, fewest, pieces.high / n, order))
         inside = float(log_sum(pieces.log_mass + losses))
         rest = log_add(pieces.log_below, pieces.log_above) + cap
-        return log1p_exp(log_add(inside, rest)) / (alpha - 1.0)
+        return log1p_exp(log_add(inside, rest) + rounding(n)) / (alpha - 1.0)

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
 from raydp_sim.privacy.bounds.wbk import log_moments
+from raydp_sim.privacy.curves.numerics import Array, log1p_exp, log_binomials, log_sum
 from raydp_sim.privacy.events import SubsampledShuffle
-from raydp_sim.privacy.numerics import Array, log1p_exp, log_binomials, log_sum
 
 
 class PoissonZw(RdpBound):

@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from raydp_sim.privacy.bounds.base import Result, RunBound
+from raydp_sim.privacy.bound import Result, RunBound
 from raydp_sim.privacy.bounds.rdp_best import RdpBest
-from raydp_sim.privacy.caps import pure_epsilon
+from raydp_sim.privacy.curves.caps import pure_epsilon
 from raydp_sim.privacy.errors import NotApplicable
 
 

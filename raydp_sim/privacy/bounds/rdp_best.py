@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from raydp_sim.privacy.bounds.base import Result
-from raydp_sim.privacy.caps import best_vector, neighbours, refuse_mixed
+from raydp_sim.privacy.bound import Result
+from raydp_sim.privacy.composition.runs import RdpRun
+from raydp_sim.privacy.curves.caps import best_vector, neighbours, refuse_mixed
+from raydp_sim.privacy.curves.numerics import Array
 from raydp_sim.privacy.events import (
     CentralRelease,
     CldpRound,
@@ -14,11 +16,10 @@ from raydp_sim.privacy.events import (
     SelfSampledShuffle,
     Shuffle,
     SubsampledGaussian,
+    SubsampledLaplace,
     SubsampledMultiMessage,
     SubsampledShuffle,
 )
-from raydp_sim.privacy.numerics import Array
-from raydp_sim.privacy.runs import RdpRun
 
 
 class RdpBest(RdpRun):
@@ -44,6 +45,7 @@ class RdpBest(RdpRun):
         GaussianRelease,
         SubsampledGaussian,
         LaplaceRelease,
+        SubsampledLaplace,
         LocalReport,
         CentralRelease,
     )

@@ -1,10 +1,10 @@
 """A run of rounds that clients join by coins, as the source composes it."""
 
-from raydp_sim.privacy.bounds.base import Result, RunBound
-from raydp_sim.privacy.composition import compose_unequal
+from raydp_sim.privacy.bound import Result, RunBound
+from raydp_sim.privacy.composition.rounds import self_sampled_round, self_sampled_tail
+from raydp_sim.privacy.composition.theorems import compose_unequal
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import SelfSampledShuffle
-from raydp_sim.privacy.rounds import self_sampled_round
 
 
 class SelfSamplingDwork(RunBound):
@@ -22,13 +22,13 @@ class SelfSamplingDwork(RunBound):
 
     def compute(self, events: list[tuple[SelfSampledShuffle, int]], delta: float) -> Result:
         """Return the composed epsilon."""
-        from raydp_sim.privacy.clones import clones_epsilon
+        from raydp_sim.privacy.curves.clones import clones_epsilon
 
         rounds = sum(times for _, times in events)
         uses = []
         for event, times in events:
             share = 0.5 * delta / rounds
-            tail = self_sampled_round(event, 0.5, lambda e0, n, d: e0)[1] - 0.5 * event.probability
+            tail = self_sampled_tail(event)
             if tail >= share:
                 raise NotApplicable(f"too few clients join: {tail:g} of delta is lost per round")
             inner = min(0.5, (share - tail) / event.probability)

@@ -2,10 +2,10 @@
 
 import math
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
+from raydp_sim.privacy.curves.local import constants
+from raydp_sim.privacy.curves.numerics import log1p_exp
 from raydp_sim.privacy.events import Shuffle
-from raydp_sim.privacy.local import constants
-from raydp_sim.privacy.numerics import log1p_exp
 
 
 class SimpleLower(RdpBound):

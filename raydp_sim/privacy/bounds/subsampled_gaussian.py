@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
+from raydp_sim.privacy.curves.numerics import log1p_exp, log_binomials, log_sum, order_rounding
 from raydp_sim.privacy.events import SubsampledGaussian
-from raydp_sim.privacy.numerics import log1p_exp, log_binomials, log_sum
 
 
 class PoissonGaussian(RdpBound):
@@ -36,4 +36,4 @@ class PoissonGaussian(RdpBound):
         left = order - k
         stay = left * math.log1p(-q) if q < 1.0 else np.where(left == 0, 0.0, -math.inf)
         terms = log_binomials(order)[2:] + k * math.log(q) + stay + logs
-        return log1p_exp(float(log_sum(terms))) / (alpha - 1.0)
+        return log1p_exp(float(log_sum(terms)) + order_rounding(order)) / (alpha - 1.0)

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from raydp_sim.privacy.bounds.base import RdpBound
-from raydp_sim.privacy.events import SubsampledShuffle
-from raydp_sim.privacy.local import bar, constants
-from raydp_sim.privacy.numerics import (
+from raydp_sim.privacy.bound import RdpBound
+from raydp_sim.privacy.curves.local import bar, constants
+from raydp_sim.privacy.curves.numerics import (
     Array,
     log1p_exp,
     log_binomials,
@@ -17,7 +16,9 @@ from raydp_sim.privacy.numerics import (
     log_expm1,
     log_half_gammas,
     log_sum,
+    order_rounding,
 )
+from raydp_sim.privacy.events import SubsampledShuffle
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,10 @@ def log_bracket(
 def log_brackets(
     epsilon0: float, messages: Array, rates: Array, order: int, sharp: bool = False
 ) -> Array:
-    """Return `log_bracket` for several numbers of messages and rates; -inf at rate 0."""
+    """Return `log_bracket` for several numbers of messages and rates, rounded up.
+
+    It is -inf at rate 0.
+    """
     if epsilon0 == 0.0:
         return np.full(len(rates), -math.inf)
     c = constants(epsilon0)
@@ -75,6 +79,7 @@ def log_brackets(
     second = math.log(2.0 * order * (order - 1)) + 2.0 * log_rates + c.log_v0 - np.log(left)
     tail = np.array([log_excess(rate * math.exp(log_s), order) for rate in rates])
     total: Array = np.logaddexp(second, tail - (messages - 1) / (8.0 * c.E))
+    total += order_rounding(order)
     if order == 2:
         return total
     j = np.arange(3, order + 1)
@@ -84,5 +89,5 @@ def log_brackets(
     sums = [
         log_sum(terms + steps[i : i + rows, None] * j, axis=1) for i in range(0, len(steps), rows)
     ]
-    total = np.logaddexp(total, np.concatenate(sums))
+    total = np.logaddexp(total, np.concatenate(sums) + order_rounding(order))
     return total

@@ -6,16 +6,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from raydp_sim.privacy.bounds.base import RdpBound
-from raydp_sim.privacy.events import Shuffle
-from raydp_sim.privacy.local import bar, constants
-from raydp_sim.privacy.numerics import (
+from raydp_sim.privacy.bound import RdpBound
+from raydp_sim.privacy.curves.local import bar, constants
+from raydp_sim.privacy.curves.numerics import (
     log1p_exp,
     log_add,
     log_binomials,
     log_half_gammas,
     log_sum,
+    order_rounding,
 )
+from raydp_sim.privacy.events import Shuffle
 
 GRID = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 
@@ -49,14 +50,14 @@ class Upper1(RdpBound):
 
 
 def log_bracket(epsilon0: float, n: int, order: int, chernoff: float = 0.5) -> float:
-    """Return the log of what (5.4) adds to 1 inside of its logarithm."""
+    """Return the log of what (5.4) adds to 1 inside of its logarithm, rounded up."""
     c = constants(epsilon0)
     left = bar(n, epsilon0, chernoff)
     tail = epsilon0 * order - chernoff**2 * (n - 1) / (2.0 * c.E)
     second = math.log(order * (order - 1) / 2.0) + c.log_v0 - math.log(left)
     if order == 2 or epsilon0 == 0.0:
-        return log_add(second, tail)
+        return log_add(second, tail) + order_rounding(order)
     i = np.arange(3, order + 1)
     step = 0.5 * (2.0 * c.log_s0 - math.log(2.0 * left))
     terms = log_binomials(order)[3:] + np.log(i) + log_half_gammas(order)[3:] + i * step
-    return log_add(second, float(log_sum(terms)), tail)
+    return log_add(second, float(log_sum(terms)), tail) + order_rounding(order)

@@ -2,10 +2,10 @@
 
 import math
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
+from raydp_sim.privacy.curves.local import bar
+from raydp_sim.privacy.curves.numerics import log_add, log_expm1
 from raydp_sim.privacy.events import Shuffle
-from raydp_sim.privacy.local import bar
-from raydp_sim.privacy.numerics import log_add, log_expm1
 
 
 class Upper2(RdpBound):

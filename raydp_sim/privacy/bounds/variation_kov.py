@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from raydp_sim.privacy.bounds.base import Result
+from raydp_sim.privacy.bound import Result
+from raydp_sim.privacy.composition.pld_runs import refuse_unnamed
+from raydp_sim.privacy.composition.runs import ComposedRun, composed
+from raydp_sim.privacy.curves.variation import variation_epsilon
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import Shuffle, SubsampledShuffle
-from raydp_sim.privacy.pld_runs import refuse_unnamed
-from raydp_sim.privacy.runs import ComposedRun, composed
-from raydp_sim.privacy.variation import variation_epsilon
 
 
 class VariationKov(ComposedRun):
@@ -24,6 +24,7 @@ class VariationKov(ComposedRun):
     name = "variation+kov"
     events = (Shuffle, SubsampledShuffle)
     source = "variation ratio (blanket.py); Kairouz, Oh & Viswanath 2015, Theorem 3.5"
+    by_name = True
 
     def refuse_others(self, event: Any) -> None:
         """Raise `Unsupported` unless the event names a randomizer whose pair is known."""

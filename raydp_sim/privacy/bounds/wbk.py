@@ -5,11 +5,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
 from raydp_sim.privacy.bounds.upper1 import log_bracket
+from raydp_sim.privacy.curves.numerics import (
+    Array,
+    log1p_exp,
+    log_binomials,
+    log_expm1,
+    log_sum,
+    order_rounding,
+)
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import SubsampledShuffle
-from raydp_sim.privacy.numerics import Array, log1p_exp, log_binomials, log_expm1, log_sum
 
 ORDER_MAX = 4096
 """Largest order: r(j) for all j up to alpha costs alpha^2 once."""
@@ -80,7 +87,7 @@ def theorem9(pure: float, rate: float, powers: Array) -> float:
 def _assemble(rate: float, order: int, factors: Array) -> float:
     j = np.arange(2, order + 1)
     terms = log_binomials(order)[2:] + j * math.log(rate) + factors
-    return log1p_exp(float(log_sum(terms))) / (order - 1.0)
+    return log1p_exp(float(log_sum(terms)) + order_rounding(order)) / (order - 1.0)
 
 
 def log_moments(epsilon0: float, messages: int, order: int) -> Array:

@@ -4,12 +4,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
 from raydp_sim.privacy.bounds.clones import Clones
 from raydp_sim.privacy.bounds.wbk import theorem9
+from raydp_sim.privacy.curves.numerics import Array
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import Shuffle, SubsampledShuffle
-from raydp_sim.privacy.numerics import Array
 
 ORDER_MAX = 256
 

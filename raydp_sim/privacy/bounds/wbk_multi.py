@@ -5,13 +5,13 @@ from collections import Counter
 
 import numpy as np
 
-from raydp_sim.privacy.bounds.base import RdpBound
+from raydp_sim.privacy.bound import RdpBound
 from raydp_sim.privacy.bounds.wbk import ORDER_MAX, log_moments, theorem9
 from raydp_sim.privacy.bounds.wbk_clones import ORDER_MAX as CLONES_MAX
 from raydp_sim.privacy.bounds.wbk_clones import clone_moments
+from raydp_sim.privacy.curves.local import local_rdp
+from raydp_sim.privacy.curves.numerics import Array
 from raydp_sim.privacy.events import SubsampledMultiMessage
-from raydp_sim.privacy.local import local_rdp
-from raydp_sim.privacy.numerics import Array
 
 
 class WbkMulti(RdpBound):

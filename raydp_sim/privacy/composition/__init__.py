@@ -1,0 +1,1 @@
+"""What many releases cost together: divergences, (epsilon, delta) and loss distributions."""

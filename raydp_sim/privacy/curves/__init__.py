@@ -1,0 +1,1 @@
+"""Divergences of one event, numerically or in closed form."""

@@ -1,0 +1,121 @@
+"""What a guarantee says, and in words what it holds for."""
+
+from dataclasses import dataclass
+
+from raydp_sim.privacy.events import (
+    CentralRelease,
+    CldpRound,
+    GaussianRelease,
+    LaplaceRelease,
+    LocalReport,
+    Release,
+    SelfSampledShuffle,
+    ShuffledRelease,
+    SubsampledGaussian,
+    SubsampledMultiMessage,
+    SubsampledShuffle,
+)
+
+_SAMPLED = (
+    SubsampledShuffle,
+    SubsampledMultiMessage,
+    SelfSampledShuffle,
+    CldpRound,
+    SubsampledGaussian,
+)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What the accounting so far proves, for the worst and the median client.
+
+    Attributes:
+        epsilon: of the client that was charged most.
+        delta: that goes with it; 0 for pure guarantees.
+        median: epsilon of the median client.
+        bound: name of the bound that gave it.
+        assumption: what has to hold for it, and against whom it holds.
+    """
+
+    epsilon: float
+    delta: float
+    median: float
+    bound: str
+    assumption: str
+
+    @property
+    def amplified(self) -> bool:
+        """Whether it is of releases as a whole, not the sum of what single reports cost."""
+        return self.bound not in (LOCAL[0], CENTRAL[0], NONE[0])
+
+
+LOCAL = (
+    "local-composition",
+    "each client's released reports, against anyone who sees them, the server included; "
+    "given who took part in which release; nothing is assumed of sampling, of other clients or of "
+    "the shuffler's permutation, only that batches it withholds are dropped unseen",
+)
+# A server that collects the reports itself sees all of them, used or not, and all are charged.
+SEEN = (
+    "each client's reports, used or not, against anyone who sees them, the server included; given "
+    "who reported when; nothing is assumed of sampling or of other clients"
+)
+CENTRAL = (
+    "basic-composition",
+    "the released estimates, against anyone who sees them, if the aggregator that holds the "
+    "raw values is trusted; neighbours replace one client's data",
+)
+_TOGETHER = (
+    "basic-composition",
+    "the shuffled messages of all releases, against a server that sees nothing else, if the "
+    "shuffler is honest and so are at least {n} clients of every batch; a report alone is not "
+    "protected, not even from the shuffler; neighbours replace one client's data; those who took "
+    "part are charged",
+)
+NONE = ("none", "nothing: the mechanism adds no noise, and the run claims no privacy")
+VIEWS = {LocalReport: LOCAL, CentralRelease: CENTRAL, ShuffledRelease: _TOGETHER}
+OPEN_ENDED = "; all planned releases are charged at once, since what was released may end the run"
+_SHUFFLED = (
+    "the shuffled messages of all releases, against a server that sees nothing else, if the "
+    "shuffler is honest and so are the clients counted; neighbours replace one client's data; "
+)
+_COINS = (
+    "every eligible client is charged, and each joins by a coin of its own, secret and independent "
+    "of the data"
+)
+_WHO = {
+    True: "every eligible client is charged, and each cohort is uniform, secret and independent "
+    "of the data",
+    False: "those who took part are charged, with the batch that really formed and nothing "
+    "gained from sampling; given who took part when, which must not depend on the data",
+}
+
+
+def charged_to_all(release: Release | None) -> bool:
+    """Say whether everyone who might have been sampled is charged, not only participants."""
+    return isinstance(release, _SAMPLED)
+
+
+def view_of(release: Release) -> str:
+    """Say in words what a guarantee of releases like this one holds for.
+
+    Example:
+        >>> view_of(GaussianRelease(1.0)).split(",")[0]
+        'the released estimates'
+    """
+    central = isinstance(release, GaussianRelease | LaplaceRelease)
+    coins = isinstance(release, SelfSampledShuffle | SubsampledGaussian)
+    who = _COINS if coins else _WHO[charged_to_all(release)]
+    view = CENTRAL[1] if central else _SHUFFLED + who
+    if isinstance(release, SubsampledGaussian):
+        # Its neighbours are not those of all other events.
+        view = CENTRAL[1].replace("replace one client's data", "add or remove one client")
+        view = f"{view}; {_COINS}"
+    return of_items(view) if release.unit == "item" else view
+
+
+def of_items(view: str) -> str:
+    """Say that neighbours differ in one item only."""
+    if "replace one client's data" not in view:
+        return f"{view}; neighbours replace one item of one client's data"
+    return view.replace("replace one client's data", "replace one item of one client's data")
