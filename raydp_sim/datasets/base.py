@@ -1,6 +1,7 @@
 """The interface of every data set."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +10,34 @@ from raydp_sim.errors import InputError
 from raydp_sim.random import Ids, Stream
 from raydp_sim.registry import Piece
 
+_BLOCK_BYTES = 1 << 22
+
 
 class Dataset(Piece):
-    """Rows of numbers, one per client, produced wherever that client lives."""
+    """What clients hold, one row each, produced wherever that client lives.
+
+    A data set of vectors gives `width` and `values`. One whose rows have another shape or type
+    (images as bytes, labels, several samples) gives `shape` and `hold` instead.
+    """
+
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of what one client holds.
+
+        Raises:
+            InputError: when it has to be read from a file that cannot be read.
+        """
+        return (self.width(),)
+
+    def hold(self, ids: Ids, stream: Stream) -> Any:
+        """Return what some clients hold: anything with `len` and rows by `[...]`, of its own type.
+
+        By default the vectors, made block by block, so that no second copy is in memory.
+        """
+        out = np.empty((len(ids), self.width()))
+        rows = max(1, _BLOCK_BYTES // (8 * self.width()))
+        for start in range(0, len(ids), rows):
+            out[start : start + rows] = self.values(ids[start : start + rows], stream)
+        return out
 
     def width(self) -> int:
         """Return the length of a client's vector.
@@ -29,22 +55,39 @@ class Dataset(Piece):
         """Return the vectors of some clients, shape (len(ids), width)."""
         raise NotImplementedError
 
+    def names(self) -> tuple[str, ...]:
+        """Return what categories or coordinates are called; nothing if they have numbers only."""
+        return ()
+
+    def said(self) -> str:
+        """Say what was found out about the data, for the user to see; empty if nothing was."""
+        return ""
+
     def located(self, folder: Path) -> "Dataset":
         """Return the data set with relative paths taken from the scenario file's folder."""
         return self
 
 
 class Hidden(Dataset):
-    """Stands in for the data in every actor but the clients': its width, and nothing to read.
+    """Stands in for the data in every actor but the clients': shape and names, nothing to read.
 
     It names no kind, so that no scenario can choose it.
     """
 
-    dimension: int
+    of: tuple[int, ...]
+    called: tuple[str, ...] = ()
+
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of the data that it stands for."""
+        return self.of
 
     def width(self) -> int:
-        """Return the dimension."""
-        return self.dimension
+        """Return the length of a client's vector."""
+        return self.of[-1]
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the data that it stands for."""
+        return self.called
 
     def values(self, ids: Ids, stream: Stream) -> NDArray[np.float64]:
         """Refuse: only a client sees its data."""

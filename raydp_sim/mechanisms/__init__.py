@@ -5,7 +5,8 @@ from typing import Any
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.registry import Registry
 
-MECHANISMS = Registry("raydp_sim.mechanisms", Mechanism)
+# The base is only compared with, so it may be abstract.
+MECHANISMS = Registry("raydp_sim.mechanisms", Mechanism)  # type: ignore[type-abstract]
 
 
 def make(kind: str, **parameters: Any) -> Mechanism:

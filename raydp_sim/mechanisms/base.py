@@ -1,5 +1,7 @@
 """The interface of every mechanism: what a client does to a value before it leaves."""
 
+import math
+from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -7,9 +9,10 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, model_validator
 
 from raydp_sim.errors import InputError
+from raydp_sim.mechanisms.domain import Admitted, Clip
 from raydp_sim.mechanisms.domain import Domain as Domain
-from raydp_sim.mechanisms.wire import Counts as Counts
-from raydp_sim.mechanisms.wire import Wire
+from raydp_sim.mechanisms.wires.base import Counts as Counts
+from raydp_sim.mechanisms.wires.base import Wire
 from raydp_sim.privacy.events import Event, Release
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import Piece
@@ -30,7 +33,12 @@ Positive = Annotated[float, Field(gt=0), AfterValidator(_sensible)]
 
 
 class Target(Piece):
-    """A central guarantee for the whole run, from which a mechanism is calibrated."""
+    """A central guarantee for the whole run, from which a mechanism is calibrated.
+
+    Fields:
+        epsilon: of the whole run, for a client in every release.
+        delta: that goes with it.
+    """
 
     kind: ClassVar[str] = "target"
     epsilon: Positive
@@ -50,15 +58,20 @@ class Messages(NamedTuple):
 class Mechanism(Piece):
     """A randomizer with its wire encoding, its decoder, its error and its guarantee.
 
-    A subclass declares where the noise is drawn, how its messages are routed and which kind of
-    guarantee it gives; the shared test-suite picks its checks by these declarations.
+    A subclass has `domain`, `wire`, `messages`, `decode` and `event`; `mse`, `worst_mse` and `laws`
+    are its own choice. It declares where the noise is drawn, how its messages are routed and which
+    kind of guarantee it gives; `raydp_sim.check` picks its checks by these declarations.
 
     Fields every mechanism has:
         dimension: length of a client's vector; a scenario fills it in from its data.
         clients: size of the population, for mechanisms whose parameters depend on it.
         epsilon_local: guarantee of one client's whole report. Exactly one of this and `target`.
-        target: central guarantee of the whole run.
-        on_out_of_range: `refuse` values outside the domain (default), or `clip` them.
+        target: guarantee of the whole run instead: behind a shuffler the largest local guarantee
+            that meets it is found, otherwise it is shared out evenly over the rounds.
+        on_out_of_range: `refuse` values outside the domain (default), or `clip` and count
+            them.
+        clip: how vectors outside an l_inf ball are clipped: `clamp` every coordinate (default), or
+            scale the vector down (`radial`), which keeps its direction.
     """
 
     where: ClassVar[Literal["client", "aggregator"]] = "client"
@@ -70,7 +83,7 @@ class Mechanism(Piece):
     epsilon_field: ClassVar[str] = "epsilon_local"
     delta_field: ClassVar[str | None] = None
     source: ClassVar[str]
-    # Parameters that the shared test-suite checks it with.
+    # Parameters that it is checked with.
     examples: ClassVar[tuple[dict[str, Any], ...]]
 
     dimension: Annotated[int, Field(ge=1)] | None = None
@@ -78,6 +91,7 @@ class Mechanism(Piece):
     epsilon_local: Positive | None = None
     target: Target | None = None
     on_out_of_range: Literal["refuse", "clip"] = "refuse"
+    clip: Clip = "clamp"
 
     @model_validator(mode="after")
     def _one_guarantee(self) -> "Mechanism":
@@ -106,14 +120,14 @@ class Mechanism(Piece):
     # What is sent.
 
     @property
+    @abstractmethod
     def domain(self) -> Domain:
         """The values that `messages` accepts."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def wire(self) -> Wire:
         """The form of a report; the methods below that pack and sum reports ask it."""
-        raise NotImplementedError
 
     @property
     def messages_per_report(self) -> int:
@@ -125,13 +139,21 @@ class Mechanism(Piece):
         """Bits of one client's report in the packed wire encoding."""
         return self.wire.bits
 
+    @abstractmethod
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Randomize values that `domain.admit` has let through, one row per client."""
-        raise NotImplementedError
+
+    def admit(self, values: Any, ids: Any) -> Admitted:
+        """Check values against the domain; clip them if `on_out_of_range` says so.
+
+        Raises:
+            InputError: names the client and the coordinate of the first value refused.
+        """
+        return self.domain.admitted(values, ids, self.on_out_of_range, self.clip)
 
     def randomize(self, values: Any, stream: ClientStream) -> Messages:
         """Check the values against the domain, then randomize them."""
-        return self.messages(self.domain.admit(values, stream.ids, self.on_out_of_range), stream)
+        return self.messages(self.admit(values, stream.ids).values, stream)
 
     def encode(self, payload: NDArray[Any]) -> NDArray[np.uint8]:
         """Pack each report into ceil(bits / 8) bytes."""
@@ -157,12 +179,12 @@ class Mechanism(Piece):
         """
         return self.wire.fold(counts, index, payload)
 
+    @abstractmethod
     def decode(self, counts: Counts, stream: Stream) -> Floats:
         """Estimate the mean of the clients' values from the accumulator.
 
         `stream` is where an aggregator-side mechanism draws its noise.
         """
-        raise NotImplementedError
 
     # What it costs.
 
@@ -172,15 +194,16 @@ class Mechanism(Piece):
         alone = self.where == "client" and self.guarantee != "shuffled-only"
         return self.event().epsilon if alone else None
 
+    @abstractmethod
     def event(self) -> Event:
         """Return the privacy event of one report or release."""
-        raise NotImplementedError
 
     def losses(self) -> tuple[float, ...] | None:
         """Return the loss of each message of a report, for the accounting of shuffles.
 
-        A mechanism of several messages states them one by one, each for a shuffler of its own; one
-        that does not (None) gains nothing from being shuffled.
+        A mechanism whose messages are independent given the value states them one by one, each for
+        a shuffler of its own. One that does not (None) gains nothing from being shuffled, and one
+        whose messages are correlated, such as shares of a secret, must not state any.
         """
         return (self.event().epsilon,) if self.messages_per_report == 1 else None
 
@@ -211,6 +234,21 @@ class Mechanism(Piece):
     def worst_mse_is(self) -> Literal["exact", "bound"]:
         """Whether some value of the domain attains `worst_mse`."""
         return "exact"
+
+    def variance(self, mean: Floats, reports: int) -> Floats:
+        """Return the variance of each coordinate of the mean that so many reports are decoded to.
+
+        Of the noise alone, given the values; `mean` is the estimate, for those whose noise depends
+        on them. By default the total for the worst values, which is never too small, shared out
+        evenly: exact where the noise is the same for all values and coordinates.
+        """
+        if self.where == "client":
+            total = self.worst_mse() / reports
+        else:
+            # Noise at the aggregator depends on how many values there are, not on what they are.
+            anything = np.broadcast_to(0.0, (reports, self.domain.width))
+            total = float(self.mse(anything).sum()) / reports**2
+        return np.full(len(mean), total / len(mean))
 
     @property
     def bias(self) -> str:
@@ -243,7 +281,10 @@ class Mechanism(Piece):
         rounds = max(1, releases)
         share = {self.epsilon_field: self.target.epsilon / rounds, "target": None}
         if self.delta_field is not None:
-            share[self.delta_field] = self.target.delta / rounds
+            delta = self.target.delta / rounds
+            # Rounding must not make the shares add up to more than the target.
+            fits = delta * rounds <= self.target.delta
+            share[self.delta_field] = delta if fits else math.nextafter(delta, 0.0)
         return type(self).model_validate({**self.model_dump(), **share})
 
     def need_epsilon(self) -> float:

@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.budget import SLACK
-from raydp_sim.mechanisms.symbols import Symbols
+from raydp_sim.mechanisms.parts.budget import SLACK
+from raydp_sim.mechanisms.wires.symbols import Symbols
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 

@@ -9,10 +9,10 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from raydp_sim.errors import InputError
-from raydp_sim.findings import describe
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.mechanisms.shuffled import calibrated_for
+from raydp_sim.model import describe
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 
 Trust = Literal["local", "shuffle", "central"]
@@ -131,7 +131,7 @@ def catalogue(
         budget: what all are given.
         kinds: which; None: all that are registered.
         shuffle: whether to calibrate behind a shuffler as well, which takes a while.
-        progress: told each kind before it is built.
+        progress: called with each kind before it is built.
 
     Example:
         >>> entries = catalogue(Budget(4, 1000, 1.0), ["linf", "2rr"], shuffle=False)

@@ -1,7 +1,7 @@
 """The values a mechanism accepts, and how values outside are refused or clipped."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,22 @@ Floats = NDArray[np.float64]
 _TOLERANCE = 1e-9
 # Doubles looked at together when values are checked.
 _CACHED = 1 << 15
+
+
+Clip = Literal["clamp", "radial"]
+"""How a vector outside an l_inf ball is clipped: coordinate by coordinate, or scaled down."""
+
+
+class Admitted(NamedTuple):
+    """Values inside a domain.
+
+    Attributes:
+        values: one row each.
+        share: by how much of its norm each row was clipped, in [0, 1]; None if none was.
+    """
+
+    values: Floats
+    share: Floats | None
 
 
 @dataclass(frozen=True)
@@ -45,8 +61,22 @@ class Domain:
         """Columns of a client's row: a category is one number, whatever their count."""
         return self.questions if self.norm == "category" else self.dimension
 
-    def admit(self, given: Any, ids: Any = None, on_out_of_range: str = "refuse") -> Floats:
+    def admit(
+        self, given: Any, ids: Any = None, on_out_of_range: str = "refuse", clip: Clip = "clamp"
+    ) -> Floats:
+        """Return the values as floats inside the domain; see `admitted`."""
+        return self.admitted(given, ids, on_out_of_range, clip).values
+
+    def admitted(
+        self, given: Any, ids: Any = None, on_out_of_range: str = "refuse", clip: Clip = "clamp"
+    ) -> Admitted:
         """Return the values as floats inside the domain, clipped if the caller allows it.
+
+        Args:
+            given: one row per value.
+            ids: of the client that each row is of, for messages.
+            on_out_of_range: "refuse" or "clip".
+            clip: of l_inf balls, how.
 
         Raises:
             InputError: names the client and the coordinate of the first value refused.
@@ -54,8 +84,9 @@ class Domain:
         values = self._numbers(given)
         ids = np.arange(len(values)) if ids is None else np.asarray(ids)
         size = self._sizes(values)
+        far = ~np.isfinite(size)
         # A sum or maximum is finite only if every term is, so the data are read just once.
-        if not np.isfinite(size).all():
+        if far.any():
             finite = np.isfinite(values)
             if not finite.all():
                 row, column = np.argwhere(~finite)[0]
@@ -65,7 +96,6 @@ class Domain:
                 )
             if on_out_of_range == "clip" and self.norm in ("l1", "l2", "lp"):
                 # The sum overflows; of a row so far outside only the direction is kept anyway.
-                far = ~np.isfinite(size)
                 values = np.where(far[:, None], self._shortened(values), values)
                 size = np.where(far, self._sizes(values), size)
         outside = size > self.radius * (1.0 + _TOLERANCE)
@@ -78,17 +108,21 @@ class Domain:
                     f"category is a whole number from 0 to {self.choices - 1}: renumber the data "
                     "or raise mechanism.categories"
                 )
-            return values
+            return Admitted(values, None)
         if on_out_of_range == "refuse" and outside.any():
             row = int(np.flatnonzero(outside)[0])
-            far = values[row] - (values[row] >= 0.5) if self.norm == "binary" else values[row]
-            column = int(np.argmax(np.abs(far)))
+            off = values[row] - (values[row] >= 0.5) if self.norm == "binary" else values[row]
+            column = int(np.argmax(np.abs(off)))
             raise InputError(
                 f"client {ids[row]} is outside the {self.describe()}: index {column} holds "
                 f"{values[row, column]:.6g}; scale the data, widen mechanism.radius, or set "
                 "mechanism.on_out_of_range: clip"
             )
-        return self._project(values, size) if (size > self.radius).any() else values
+        if not (size > self.radius).any():
+            return Admitted(values, None)
+        share = np.where(outside, 1.0 - self.radius / np.maximum(size, 1e-300), 0.0)
+        share[far] = 1.0
+        return Admitted(self._project(values, size, clip), share if outside.any() else None)
 
     def describe(self) -> str:
         """Say the domain in words."""
@@ -155,10 +189,10 @@ class Domain:
             return np.asarray(largest * (scaled**self.power).sum(axis=1) ** (1.0 / self.power))
         return np.asarray(np.sqrt((values * values).sum(axis=1)))
 
-    def _project(self, values: Floats, size: Floats) -> Floats:
+    def _project(self, values: Floats, size: Floats, clip: Clip) -> Floats:
         if self.norm == "binary":
             return np.asarray(values >= 0.5, dtype=np.float64)
-        if self.norm == "linf":
+        if self.norm == "linf" and clip == "clamp":
             return np.clip(values, -self.radius, self.radius)
         # Scaling towards 0 stays in the ball; for l2 it is the projection.
         return np.asarray(values * np.minimum(1.0, self.radius / np.maximum(size, 1e-300))[:, None])

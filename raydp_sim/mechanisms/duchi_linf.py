@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.bitmaps import Bitmaps
-from raydp_sim.mechanisms.coin import ONE_COIN, Coin
-from raydp_sim.mechanisms.half_space import half_step
+from raydp_sim.mechanisms.parts.coin import ONE_COIN, Coin
+from raydp_sim.mechanisms.parts.half_space import half_step
+from raydp_sim.mechanisms.wires.bitmaps import Bitmaps
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 

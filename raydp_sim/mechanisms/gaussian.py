@@ -7,9 +7,9 @@ import numpy as np
 from pydantic import Field
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.vectors import Vectors
+from raydp_sim.mechanisms.wires.vectors import Vectors
+from raydp_sim.privacy.curves.gaussian import gaussian_sigma
 from raydp_sim.privacy.events import LocalReport
-from raydp_sim.privacy.gaussian import gaussian_sigma
 from raydp_sim.random import ClientStream, Stream
 
 # 53-bit uniforms cannot give a standard normal variable beyond 8.3.

@@ -10,7 +10,7 @@ from pydantic import model_validator
 from scipy.special import expit
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
-from raydp_sim.mechanisms.categories import (
+from raydp_sim.mechanisms.parts.categories import (
     Categories,
     allowed,
     bits_beside,
@@ -22,9 +22,9 @@ from raydp_sim.mechanisms.categories import (
     step_up,
     symbols,
 )
-from raydp_sim.mechanisms.hadamard import fwht
-from raydp_sim.mechanisms.packing import index_bits
-from raydp_sim.mechanisms.symbols import Symbols
+from raydp_sim.mechanisms.parts.hadamard import fwht
+from raydp_sim.mechanisms.wires.packing import index_bits
+from raydp_sim.mechanisms.wires.symbols import Symbols
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Ids, Stream
 
@@ -124,6 +124,10 @@ class HadamardBit(Mechanism):
     def worst_mse(self) -> float:
         """Return the error of a client: a decoded report is 1 / gap or its negative k times."""
         return self.categories / self._gap**2 - 1.0
+
+    def variance(self, mean: Floats, reports: int) -> Floats:
+        """Return 1 / gap^2, the square of every decoded entry, less its mean's at these shares."""
+        return np.asarray((self._gap**-2 - np.clip(mean, 0.0, 1.0)) / reports)
 
     def laws(self, values: Floats) -> list[Floats]:
         """Return the probabilities of `2 column + bit`."""

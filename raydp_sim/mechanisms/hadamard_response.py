@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
-from raydp_sim.mechanisms.categories import (
+from raydp_sim.mechanisms.parts.categories import (
     Categories,
     allowed,
     bits_beside,
@@ -21,10 +21,10 @@ from raydp_sim.mechanisms.categories import (
     step_up,
     symbols,
 )
-from raydp_sim.mechanisms.hadamard import fwht
-from raydp_sim.mechanisms.symbols import Symbols
+from raydp_sim.mechanisms.parts.hadamard import fwht
+from raydp_sim.mechanisms.wires.symbols import Symbols
 from raydp_sim.privacy.events import LocalReport
-from raydp_sim.privacy.variation import hadamard_blocks
+from raydp_sim.privacy.names import hadamard_blocks
 from raydp_sim.random import ClientStream, Ids, Stream
 
 
@@ -146,6 +146,18 @@ class HadamardResponse(Mechanism):
     def worst_mse(self) -> float:
         """Return the error in block 0, which has the most categories."""
         return float(self._error(np.array([(self.categories - 1) // self.blocks]))[0])
+
+    def variance(self, mean: Floats, reports: int) -> Floats:
+        """Return what `mse` adds up, for each category by itself, at these shares.
+
+        An entry is 1 / kept or its negative if the output is in its block, which has probability
+        kept P + (1 - kept) / B, P the share of the block's categories; its mean is its share.
+        """
+        share = np.clip(mean, 0.0, 1.0)
+        block, _ = self._place(np.arange(self.categories, dtype=np.uint32))
+        held = np.bincount(block, share, self.blocks)
+        inside = np.minimum(held, 1.0) / self._kept + self._blanket / self.blocks / self._kept**2
+        return np.asarray((inside[block] - share) / reports)
 
     def laws(self, values: Floats) -> list[Floats]:
         """Return the probabilities of the outputs."""

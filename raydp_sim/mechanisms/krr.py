@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
-from raydp_sim.mechanisms.categories import (
+from raydp_sim.mechanisms.parts.categories import (
     Categories,
     allowed,
     check_width,
@@ -17,7 +17,7 @@ from raydp_sim.mechanisms.categories import (
     step_up,
     symbols,
 )
-from raydp_sim.mechanisms.symbols import Symbols
+from raydp_sim.mechanisms.wires.symbols import Symbols
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 
@@ -127,6 +127,13 @@ class KaryResponse(Mechanism):
         """Return the error of a client: sum_y P(y) (1 - P(y)) / kept^2."""
         each, kept = self._law
         return (self.categories - 1) * each * (1.0 + kept) / kept**2
+
+    def variance(self, mean: Floats, reports: int) -> Floats:
+        """Return P(y) (1 - P(y)) / kept^2, over who holds y and who does not, at these shares."""
+        each, kept = self._law
+        share, own = np.clip(mean, 0.0, 1.0), each + kept
+        spread = share * own * (1.0 - own) + (1.0 - share) * each * (1.0 - each)
+        return np.asarray(spread / (kept**2 * reports))
 
     def laws(self, values: Floats) -> list[Floats]:
         """Return the probabilities of the categories."""

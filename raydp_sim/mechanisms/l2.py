@@ -9,19 +9,19 @@ from pydantic import Field, model_validator
 
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.bit_reports import (
+from raydp_sim.mechanisms.linf import bits_of, from_levels, to_unit
+from raydp_sim.mechanisms.parts.blocks import check_coordinates
+from raydp_sim.mechanisms.parts.budget import Calibration
+from raydp_sim.mechanisms.parts.kashin import LEVEL
+from raydp_sim.mechanisms.parts.levels import Allocation, columns, weights
+from raydp_sim.mechanisms.parts.rotation import Kind, Rotation, make_rotation, padded_dimension
+from raydp_sim.mechanisms.wires.bit_reports import (
     BitReports,
     BlockStyle,
     Decoder,
     bit_reports,
     stated_loss,
 )
-from raydp_sim.mechanisms.blocks import check_coordinates
-from raydp_sim.mechanisms.budget import Calibration
-from raydp_sim.mechanisms.kashin import LEVEL
-from raydp_sim.mechanisms.levels import Allocation, columns, weights
-from raydp_sim.mechanisms.linf import bits_of, from_levels, to_unit
-from raydp_sim.mechanisms.rotation import Kind, Rotation, make_rotation, padded_dimension
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.vectors import Vectors
+from raydp_sim.mechanisms.wires.vectors import Vectors
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 

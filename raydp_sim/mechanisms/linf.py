@@ -7,16 +7,16 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.bit_reports import (
+from raydp_sim.mechanisms.parts.blocks import check_coordinates
+from raydp_sim.mechanisms.parts.budget import Calibration
+from raydp_sim.mechanisms.parts.levels import Allocation, columns, level, weights
+from raydp_sim.mechanisms.wires.bit_reports import (
     BitReports,
     BlockStyle,
     Decoder,
     bit_reports,
     stated_loss,
 )
-from raydp_sim.mechanisms.blocks import check_coordinates
-from raydp_sim.mechanisms.budget import Calibration
-from raydp_sim.mechanisms.levels import Allocation, columns, level, weights
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 
@@ -140,6 +140,18 @@ class LInfVector(Mechanism):
     def worst_mse(self) -> float:
         """Return the largest error over the ball: at a corner or (a = 1) between levels."""
         return (2.0 * self.radius) ** 2 * float(self.wire.worst(rounded=True).sum())
+
+    def variance(self, mean: Floats, reports: int) -> Floats:
+        """Return each coordinate's variance at this mean; of several levels, the worst there is.
+
+        With one level it is a sum of what is linear in the value and of rounding, b (1 - b), of
+        which the mean over clients is at most that at the mean.
+        """
+        if self.levels == 1:
+            each = self.wire.variance([to_unit(mean, self.radius)], rounded=True)
+        else:
+            each = self.wire.worst(rounded=True)
+        return np.asarray((2.0 * self.radius) ** 2 * each / reports)
 
     def laws(self, values: Floats) -> list[Floats]:
         """Return the probabilities of `2 offset + bit` for each level and block."""

@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.budget import SLACK
-from raydp_sim.mechanisms.spherical_cap import Cap, Variant, best_cap
-from raydp_sim.mechanisms.vectors import Vectors
+from raydp_sim.mechanisms.parts.budget import SLACK
+from raydp_sim.mechanisms.parts.rowwise import dots
+from raydp_sim.mechanisms.parts.spherical_cap import Cap, Variant, best_cap
+from raydp_sim.mechanisms.wires.vectors import Vectors
 from raydp_sim.privacy.events import LocalReport
+from raydp_sim.privacy.names import with_parameter
 from raydp_sim.random import ClientStream, Stream
 
 # From this dimension on the directions come from one generator per client, which is then faster.
@@ -107,10 +109,10 @@ class PrivUnit(Mechanism):
 
     def _lean(self, normal: Floats, unit: Floats, height: Floats, rest: Floats) -> None:
         # Turn rows of normals into scale (height unit + what is at right angles), in place.
-        normal -= _dots(normal, unit)[:, None] * unit
+        normal -= dots(normal, unit)[:, None] * unit
         across = self.scale * rest
         if self.cap.variant == "exact":
-            across /= np.sqrt(np.maximum(_dots(normal, normal), 1e-300))
+            across /= np.sqrt(np.maximum(dots(normal, normal), 1e-300))
         normal *= across[:, None]
         unit *= (self.scale * height)[:, None]
         normal += unit
@@ -125,6 +127,10 @@ class PrivUnit(Mechanism):
         stated = min(epsilon, loss + 2.0 * SLACK * max(1.0, loss))
         return LocalReport(stated if epsilon <= _MOST_LOSS else math.inf)
 
+    def randomizer(self) -> str:
+        """Name the report's law: a density of two values, the larger one in a cap of this mass."""
+        return with_parameter("privunit", self.cap.mass)
+
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error."""
         return np.asarray(self.worst_mse() - (values * values).sum(axis=1))
@@ -137,14 +143,9 @@ class PrivUnit(Mechanism):
 def _directions(values: Floats) -> tuple[Floats, Floats]:
     """Return unit vectors and lengths; a vector without a direction gets the first axis."""
     values = np.ascontiguousarray(values)
-    length = np.sqrt(_dots(values, values))
+    length = np.sqrt(dots(values, values))
     short = length < _SHORTEST
     unit = values / np.where(short, 1.0, length)[:, None]
     unit[short] = 0.0
     unit[short, 0] = 1.0
     return unit, length
-
-
-def _dots(one: Floats, other: Floats) -> Floats:
-    # Row by row: a matrix product's order of summation would depend on the batch.
-    return np.asarray(np.einsum("ij,ij->i", one, other))

@@ -7,12 +7,12 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.bit_reports import BitReports, BlockStyle, Decoder
-from raydp_sim.mechanisms.blocks import check_coordinates
-from raydp_sim.mechanisms.budget import Calibration
-from raydp_sim.mechanisms.levels import Allocation
 from raydp_sim.mechanisms.linf import LInfVector
-from raydp_sim.mechanisms.rotation import padded_dimension
+from raydp_sim.mechanisms.parts.blocks import check_coordinates
+from raydp_sim.mechanisms.parts.budget import Calibration
+from raydp_sim.mechanisms.parts.levels import Allocation
+from raydp_sim.mechanisms.parts.rotation import padded_dimension
+from raydp_sim.mechanisms.wires.bit_reports import BitReports, BlockStyle, Decoder
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.quantiser import Mode, balls, quantiser_mse
-from raydp_sim.mechanisms.signed_histogram import SignedHistogram
+from raydp_sim.mechanisms.parts.quantiser import Mode, balls, quantiser_mse
+from raydp_sim.mechanisms.wires.signed_histogram import SignedHistogram
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.bit_reports import BitReports, bit_reports, stated_loss
-from raydp_sim.mechanisms.hadamard import FACTORED, factored, fwht, sampled
-from raydp_sim.mechanisms.rotation import padded_dimension
+from raydp_sim.mechanisms.parts.hadamard import FACTORED, factored, fwht, sampled
+from raydp_sim.mechanisms.parts.rotation import padded_dimension
+from raydp_sim.mechanisms.wires.bit_reports import BitReports, bit_reports, stated_loss
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 

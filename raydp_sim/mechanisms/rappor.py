@@ -9,9 +9,9 @@ from pydantic import model_validator
 from scipy.special import expit
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
-from raydp_sim.mechanisms.bitmaps import Bitmaps
-from raydp_sim.mechanisms.categories import Categories, allowed, check_width, stated, step_up
-from raydp_sim.mechanisms.eight_coins import EightCoins
+from raydp_sim.mechanisms.parts.categories import Categories, allowed, check_width, stated, step_up
+from raydp_sim.mechanisms.parts.eight_coins import EightCoins
+from raydp_sim.mechanisms.wires.bitmaps import Bitmaps
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 
@@ -92,6 +92,10 @@ class Rappor(Mechanism):
     def event(self) -> LocalReport:
         """Return the report's exact loss, rounded up."""
         return stated(self.need_epsilon(), 2.0 * math.log1p(self._gap / self.flip))
+
+    def randomizer(self) -> str:
+        """Name the report's law."""
+        return "rappor"
 
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error, the same for every category."""

@@ -7,15 +7,15 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
-from raydp_sim.mechanisms.bit_reports import (
+from raydp_sim.mechanisms.parts.blocks import check_coordinates
+from raydp_sim.mechanisms.parts.budget import Calibration
+from raydp_sim.mechanisms.wires.bit_reports import (
     BitReports,
     BlockStyle,
     Decoder,
     bit_reports,
     stated_loss,
 )
-from raydp_sim.mechanisms.blocks import check_coordinates
-from raydp_sim.mechanisms.budget import Calibration
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 
@@ -116,6 +116,10 @@ class BinaryVector(Mechanism):
     def worst_mse(self) -> float:
         """Return the error at the vector of ones, the largest there is."""
         return float(self.wire.worst(rounded=False).sum())
+
+    def variance(self, mean: Floats, reports: int) -> Floats:
+        """Return each coordinate's variance, which is linear in its bits, at these means."""
+        return self.wire.variance([np.clip(mean, 0.0, 1.0)], rounded=False) / reports
 
     def laws(self, values: Floats) -> list[Floats]:
         """Return the probabilities of `2 offset + bit` for each block."""

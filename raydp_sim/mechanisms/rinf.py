@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.bit_reports import BitReports, bit_reports, stated_loss
 from raydp_sim.mechanisms.linf import to_unit
+from raydp_sim.mechanisms.wires.bit_reports import BitReports, bit_reports, stated_loss
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 

@@ -16,11 +16,11 @@ from raydp_sim.mechanisms.base import (
     Messages,
     Positive,
 )
-from raydp_sim.mechanisms.coin import ONE_COIN
-from raydp_sim.mechanisms.mixed_reports import MixedReports
-from raydp_sim.mechanisms.quantiser import Mode
+from raydp_sim.mechanisms.parts.coin import ONE_COIN
+from raydp_sim.mechanisms.parts.quantiser import Mode
 from raydp_sim.mechanisms.r1 import R1
 from raydp_sim.mechanisms.r2 import R2
+from raydp_sim.mechanisms.wires.mixed_reports import MixedReports
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import model_validator
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
-from raydp_sim.mechanisms.bit_reports import BitReports, bit_reports, stated_loss
+from raydp_sim.mechanisms.wires.bit_reports import BitReports, bit_reports, stated_loss
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.privacy.accountant import calibrate
-from raydp_sim.privacy.bounds.base import find_run
-from raydp_sim.privacy.caps import pure_epsilon
+from raydp_sim.privacy.bound import find_run
+from raydp_sim.privacy.curves.caps import pure_epsilon
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 from raydp_sim.privacy.events import MultiMessageShuffle, Shuffle
 

@@ -9,11 +9,11 @@ from pydantic import Field, model_validator
 
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.budget import SLACK
-from raydp_sim.mechanisms.polya import PolyaNoise
-from raydp_sim.mechanisms.shares import Shares
+from raydp_sim.mechanisms.parts.budget import SLACK
+from raydp_sim.mechanisms.parts.polya import PolyaNoise
+from raydp_sim.mechanisms.wires.shares import Shares
+from raydp_sim.privacy.curves.shares import least_messages, log_distance
 from raydp_sim.privacy.events import ShuffledRelease
-from raydp_sim.privacy.shares import least_messages, log_distance
 from raydp_sim.random import ClientStream, Stream
 
 # The noise leaves the modulus, and the estimate is off by a whole turn, at most this often.

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.blocks import check_coordinates
-from raydp_sim.mechanisms.budget import SLACK
-from raydp_sim.mechanisms.kashin import LEVEL, Kashin, frame_size
 from raydp_sim.mechanisms.linf import to_unit
-from raydp_sim.mechanisms.packing import index_bits, pack_bits, unpack_bits
+from raydp_sim.mechanisms.parts.blocks import check_coordinates
+from raydp_sim.mechanisms.parts.budget import SLACK
+from raydp_sim.mechanisms.parts.kashin import LEVEL, Kashin, frame_size
+from raydp_sim.mechanisms.wires.packing import index_bits, pack_bits, unpack_bits
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 
 # Beyond this the step of a 53-bit uniform shows in the probabilities: no loss is claimed then.
 _MOST_LOSS = 25.0
-# The most signs of a report, and the least probability that they are told as they are.
+# The most signs of a report, and the least probability that they are sent as they are.
 _MOST_SIGNS = 24
 _LEAST_TRUTH = 2.0**-40
 
@@ -86,7 +86,7 @@ class Sqkr(Mechanism):
     The coefficients lie in [-B, B], B = level radius / sqrt(N); a sign says B or -B, right on
     average. The k coordinates are drawn without replacement and without looking at the data. With
     c = (e^epsilon + 2^k - 1) / (e^epsilon - 1), the inverse of the probability that the signs are
-    told as they are, the estimate F (c N/k) B signs is unbiased, and its error is exact, see `mse`.
+    sent as they are, the estimate F (c N/k) B signs is unbiased, and its error is exact, see `mse`.
 
     In the paper client and server share the coordinates. Behind a shuffler the server does not know
     whose message it reads, so here a message carries them: k log2 N bits besides the k signs.
@@ -129,7 +129,8 @@ class Sqkr(Mechanism):
             if math.expm1(min(self.epsilon_local, 1.0)) < 2.0**self.coordinates * _LEAST_TRUTH:
                 raise ValueError(
                     f"coordinates is {self.coordinates}; with epsilon_local "
-                    f"{self.epsilon_local:g} their signs would never be told: take fewer"
+                    f"{self.epsilon_local:g} their signs would never be sent as they are: "
+                    "take fewer"
                 )
         return self
 
@@ -172,8 +173,8 @@ class Sqkr(Mechanism):
         clipped = int(np.count_nonzero(np.abs(picked) > self.bound))
         signs = stream.uniform("round", count) < to_unit(picked, self.bound)
         others = stream.words("others", count)[0] >> np.uint32(31) == 1
-        told = np.where(stream.uniform("lie") < self.lie, others, signs)
-        return Messages((2 * chosen + told).astype(self.wire.dtype)[:, None, :], clipped)
+        sent = np.where(stream.uniform("lie") < self.lie, others, signs)
+        return Messages((2 * chosen + sent).astype(self.wire.dtype)[:, None, :], clipped)
 
     def _choose(self, stream: ClientStream) -> NDArray[np.int64]:
         # Floyd's sample without replacement: a number seen before gives way to the newest.
@@ -201,23 +202,25 @@ class Sqkr(Mechanism):
         loss = math.log1p(math.ldexp((1.0 - self.lie) / self.lie, self.wire.count))
         return LocalReport(min(epsilon, loss + 2.0 * SLACK * max(1.0, loss)))
 
-    def randomizer(self) -> str | None:
-        """Name the law of one sign: a uniform index and a flipped bit.
+    def randomizer(self) -> str:
+        """Name the law: coordinates without data, and randomized response on all their signs.
 
-        For more signs only the generic bounds are proved.
+        Given the coordinates and the signs that the coefficients were rounded to it is response
+        over 2^k symbols, so the densities have two values, the larger one on 2^-k of the blanket,
+        as that response has; mixtures are no further apart (joint convexity).
         """
-        return "rbin" if self.wire.count == 1 else None
+        return "rbin" if self.wire.count == 1 else "krr"
 
-    def alphabet(self) -> int | None:
-        """Return the symbols of that law: an index and a bit."""
-        return 2 * self.wire.full if self.wire.count == 1 else None
+    def alphabet(self) -> int:
+        """Return the symbols of that response; of one sign, an index and a bit."""
+        return 2 * self.wire.full if self.wire.count == 1 else 1 << self.wire.count
 
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error.
 
         With a the coefficients after cutting, the estimate of a has the second moments c^2 N B^2/k
         on the diagonal and g a_i a_j off it, g = c N (k - 1) / (k (N - 1)): two signs are both
-        sampled with probability k (k - 1) / (N (N - 1)) and told with probability 1/c. F weighs
+        sampled with probability k (k - 1) / (N (N - 1)) and sent with probability 1/c. F weighs
         them by F^T F, whose diagonal is d/N. So E||estimate||^2 = d N c^2 B^2/k + g (||F a||^2 -
         (d/N) ||a||^2).
         """

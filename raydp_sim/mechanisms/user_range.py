@@ -7,9 +7,9 @@ import numpy as np
 from pydantic import Field
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
-from raydp_sim.mechanisms.bit_reports import BitReports, bit_reports, stated_loss
-from raydp_sim.mechanisms.categories import odd_overlap
-from raydp_sim.mechanisms.hadamard import fwht
+from raydp_sim.mechanisms.parts.categories import odd_overlap
+from raydp_sim.mechanisms.parts.hadamard import fwht
+from raydp_sim.mechanisms.wires.bit_reports import BitReports, bit_reports, stated_loss
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.budget import SLACK, Calibration
-from raydp_sim.mechanisms.symbols import Symbols
+from raydp_sim.mechanisms.parts.budget import SLACK, Calibration
+from raydp_sim.mechanisms.wires.symbols import Symbols
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 
@@ -24,7 +24,7 @@ class VqSgd(Mechanism):
 
     Gandikota et al. 2021, "vqSGD: vector quantized stochastic gradient descent", cross-polytope
     with randomized response. The corner +-e_i has probability (x_i)^{+-}/(radius sqrt(d)) plus an
-    equal share of what is left. Told as it is with probability 1/c, and else a uniform corner, it
+    equal share of what is left. Sent as it is with probability 1/c, and else a uniform corner, it
     is unbiased with error radius^2 d c^2 - ||x||^2. With "seed" c = (e^epsilon + 2d - 1) /
     (e^epsilon - 1).
 
@@ -77,7 +77,7 @@ class VqSgd(Mechanism):
 
     @cached_property
     def truth(self) -> float:
-        """Probability that the corner is told as it is, 1/c."""
+        """Probability that the corner is sent as it is, 1/c."""
         epsilon = min(self.need_epsilon(), 700.0)
         odds = math.expm1(epsilon - SLACK * max(1.0, epsilon)) / self.wire.alphabet
         if self.calibration == "tight":
@@ -85,17 +85,17 @@ class VqSgd(Mechanism):
         return odds / (1.0 + odds)
 
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
-        """Tell a corner of the client's own mixture, or else a uniform one."""
+        """Send a corner of the client's own mixture, or else a uniform one."""
         draw = stream.uniform("corner", 2)
         symbol = (draw[:, 1] * self.wire.alphabet).astype(np.int64)
         step = max(1, _CACHED // values.shape[1])
         for first in range(0, len(values), step):
             rows = slice(first, first + step)
             # The equal shares and the lies are one uniform corner, with the rest of the mass.
-            # Counted down to a step of the uniforms, so that nothing is told too often.
+            # Counted down to a step of the uniforms, so that nothing is sent too often.
             chance = self.truth * np.minimum(1.0, self._weights(values[rows]).sum(axis=1))
-            told = draw[rows, 0] + 2.0**-53 <= chance
-            own = first + np.flatnonzero(told)
+            kept = draw[rows, 0] + 2.0**-53 <= chance
+            own = first + np.flatnonzero(kept)
             symbol[own] = self._own(values[own], draw[own, 1])
         return Messages(symbol.astype(self.wire.dtype)[:, None])
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
@@ -21,8 +22,10 @@ from raydp_sim.population.latency import LATENCY
 from raydp_sim.population.latency.base import Latency
 from raydp_sim.population.latency.constant import Constant
 from raydp_sim.population.moments import Times
-from raydp_sim.random import Floats, Stream
+from raydp_sim.random import Floats, Ids, Stream
 from raydp_sim.registry import piece
+
+MOST_GROUPS = 64  # more than these are not distinguished in tables
 
 
 class Population(Model):
@@ -37,6 +40,9 @@ class Population(Model):
         duplicates: chance that a report arrives a second time.
         classes: device classes, each with an availability and a latency of its own; those of the
             population must then be left out.
+        group_data: what the clients of a group hold instead of `data`, by its name: that of a
+            class, or `region-0` and so on of regions that fail and `zone-0` of time zones. Whoever
+            is absent then biases what is learned.
     """
 
     clients: Annotated[int, Field(ge=1, lt=2**32)]
@@ -46,6 +52,7 @@ class Population(Model):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     duplicates: Annotated[float, Field(ge=0, lt=1)] = 0.0
     classes: tuple[DeviceClass, ...] = ()
+    group_data: dict[str, Annotated[Dataset, *piece(DATASETS)]] = {}  # noqa: RUF012  # pydantic's
 
     @model_validator(mode="after")
     def _one_kind_or_classes(self) -> "Population":
@@ -68,6 +75,49 @@ class Population(Model):
                     "it as the population's own, without classes"
                 )
         return self
+
+    @model_validator(mode="after")
+    def _groups_are_known(self) -> "Population":
+        known = self.groups
+        for name in self.group_data:
+            if name not in known:
+                there = f"there are {', '.join(known[:8])}" if known else "there are none"
+                raise ValueError(f"group_data has {name!r}, which is no class or region: {there}")
+        return self
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the device classes, or else of the regions; none if there is but one."""
+        named = tuple(one.name for one in self.classes) or self.availability.regions_named
+        return named if 2 <= len(named) <= MOST_GROUPS else ()
+
+    @property
+    def grouped_by(self) -> str:
+        """What the groups are, in a word."""
+        return "class" if self.classes else "region"
+
+    def members(self, ids: NDArray[Any], root: Stream) -> NDArray[np.int64]:
+        """Return which group each client is in, as an index; all are in one if there are none."""
+        if self.classes:
+            return self.devices.members(ids, root)
+        return self.availability.region(ids, root.at("availability"))
+
+    def hold(self, ids: Ids, root: Stream) -> Any:
+        """Return what some clients hold.
+
+        Args:
+            ids: the clients.
+            root: the repetition's root, `Scenario.stream`.
+        """
+        stream = root.at("data")
+        held = self.data.hold(ids, stream)
+        if not self.group_data:
+            return held
+        held, members = np.array(held), self.members(ids, root)
+        for name, data in self.group_data.items():
+            rows = np.flatnonzero(members == self.groups.index(name))
+            held[rows] = data.hold(ids[rows], stream)
+        return held
 
     @cached_property
     def devices(self) -> Devices:
@@ -146,6 +196,12 @@ class Population(Model):
         for place, model in self._availabilities():
             if (wrong := model.check(self.clients)) is not None:
                 return f"{place}.{wrong}"
+        for name, data in self.group_data.items():
+            place, rows = f"group_data.{name}", data.rows()
+            if data.shape() != self.data.shape():
+                return f"{place}: its shape is {data.shape()}; it must be {self.data.shape()}"
+            if rows is not None and rows < self.clients:
+                return f"{place}: it holds {rows} rows; give one for each of {self.clients} clients"
         return None
 
     def located(self, folder: Path) -> "Population":
@@ -153,6 +209,7 @@ class Population(Model):
         update = {
             "data": self.data.located(folder),
             "availability": self.availability.located(folder),
+            "group_data": {name: one.located(folder) for name, one in self.group_data.items()},
             "classes": tuple(one.located(folder) for one in self.classes),
         }
         return self.model_copy(update=update)

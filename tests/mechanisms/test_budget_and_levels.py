@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raydp_sim.mechanisms.blocks import Blocks, recommended
-from raydp_sim.mechanisms.budget import message_losses
-from raydp_sim.mechanisms.levels import columns, level, shares, split, weights
+from raydp_sim.mechanisms.parts.blocks import Blocks, recommended
+from raydp_sim.mechanisms.parts.budget import message_losses
+from raydp_sim.mechanisms.parts.levels import columns, level, shares, split, weights
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from scipy.linalg import hadamard
 from scipy.special import expit
 
 from raydp_sim.mechanisms import make
-from raydp_sim.mechanisms.bitmaps import Bitmaps
-from raydp_sim.mechanisms.categories import coin, step_up
-from raydp_sim.mechanisms.eight_coins import EightCoins
-from raydp_sim.privacy.variation import blanket_of, hadamard_blocks
+from raydp_sim.mechanisms.parts.categories import coin, step_up
+from raydp_sim.mechanisms.parts.eight_coins import EightCoins
+from raydp_sim.mechanisms.wires.bitmaps import Bitmaps
+from raydp_sim.privacy.curves.variation import blanket_of, hadamard_blocks
 from raydp_sim.random import Stream
 
 from .support import ALPHA, SERVER, exact_moments, folded, inputs, losses, reports
@@ -409,4 +409,4 @@ def test_a_hadamard_bit_is_a_message_of_rbin():
 def test_a_report_of_rappor_is_one_message_of_as_many_bits_as_categories():
     mechanism = make("rappor", epsilon_local=1.0, categories=21)
     assert (mechanism.messages_per_report, mechanism.bits) == (1, 21)
-    assert mechanism.losses() == (mechanism.event().epsilon,) and mechanism.randomizer() is None
+    assert mechanism.losses() == (mechanism.event().epsilon,) and mechanism.randomizer() == "rappor"

@@ -8,8 +8,8 @@ import pytest
 from scipy import integrate, stats
 
 from raydp_sim.mechanisms import make
-from raydp_sim.mechanisms.lower_bounds import bits_lower_bound, privacy_lower_bound
-from raydp_sim.mechanisms.quantiser import _search, balls, kappa, quantiser_mse
+from raydp_sim.mechanisms.parts.lower_bounds import bits_lower_bound, privacy_lower_bound
+from raydp_sim.mechanisms.parts.quantiser import _search, balls, kappa, quantiser_mse
 from raydp_sim.random import Stream
 
 from .support import ALPHA, SERVER, exact_moments, folded, inputs, losses, reports
@@ -177,7 +177,7 @@ def test_quan_throws_balls_only_where_the_vector_is_not_zero():
     counts = balls(value, 1.0, "simq", Stream(0).clients(np.arange(500)))
     assert (counts[:, 7] <= 0).all() and counts[:, 7].sum() < 0
     assert np.abs(np.delete(counts, 7, axis=1)).sum() == 0
-    # Too small to be told from zeros: still d balls in all.
+    # Too small to be distinguished from zeros: still d balls in all.
     tiny = balls(np.full((50, 4), 1e-300), 1.0, "seed", Stream(0).clients(np.arange(50)))
     assert (np.abs(tiny).sum(axis=1) == 4).all()
     for mode in MODES:

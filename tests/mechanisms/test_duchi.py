@@ -9,8 +9,8 @@ import pytest
 from scipy import integrate, stats
 
 from raydp_sim.mechanisms import make
-from raydp_sim.mechanisms.coin import Coin
-from raydp_sim.mechanisms.half_space import half_step
+from raydp_sim.mechanisms.parts.coin import Coin
+from raydp_sim.mechanisms.parts.half_space import half_step
 
 from .support import ALPHA, inputs, reports
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from raydp_sim.mechanisms.hadamard import cheapest_split, factored, fwht, sampled
-from raydp_sim.mechanisms.rotation import Haar, Hadamard, make_rotation
+from raydp_sim.mechanisms.parts.hadamard import cheapest_split, factored, fwht, sampled
+from raydp_sim.mechanisms.parts.rotation import Haar, Hadamard, make_rotation
 
 
 @pytest.mark.parametrize("full", [1, 2, 8, 64, 1024])

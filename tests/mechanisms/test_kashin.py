@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raydp_sim.mechanisms import make
-from raydp_sim.mechanisms.kashin import LEVEL, Kashin, frame_size
+from raydp_sim.mechanisms.parts.kashin import LEVEL, Kashin, frame_size
 from raydp_sim.random import Stream
 
 from .support import exact_moments, inputs, losses

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from raydp_sim.mechanisms import make
-from raydp_sim.mechanisms.fixed import add, quantise, resolution, total
-from raydp_sim.mechanisms.packing import index_bits, pack_bits, unpack_bits
-from raydp_sim.privacy.gaussian import gaussian_delta, gaussian_sigma
+from raydp_sim.mechanisms.wires.fixed import add, quantise, resolution, total
+from raydp_sim.mechanisms.wires.packing import index_bits, pack_bits, unpack_bits
+from raydp_sim.privacy.curves.gaussian import gaussian_delta, gaussian_sigma
 
 from .support import ALPHA, SERVER, folded, inputs, reports
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from raydp_sim.mechanisms import make
-from raydp_sim.mechanisms.spherical_cap import _normal, _sphere, best_cap
+from raydp_sim.mechanisms.parts.spherical_cap import _normal, _sphere, best_cap
 from raydp_sim.random import Stream
 
 from .support import ALPHA, reports

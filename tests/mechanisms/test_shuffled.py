@@ -14,9 +14,9 @@ from raydp_sim.mechanisms.shuffled import (
     unamplified,
     with_loss,
 )
-from raydp_sim.privacy import multi_message
 from raydp_sim.privacy.accountant import account
-from raydp_sim.privacy.conversion import linear_rdp_to_dp
+from raydp_sim.privacy.bounds import linear as closed
+from raydp_sim.privacy.composition.conversion import linear_rdp_to_dp
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import MultiMessageShuffle, Shuffle
 
@@ -73,21 +73,21 @@ def test_the_budgets_of_the_seeds_accountant(
 @pytest.mark.parametrize(("constant", "right", "printed"), [(48, 432, 144), (768, 6912, 2304)])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
 def test_the_printed_constants_give_root_three_of_epsilon(
-    constant: multi_message.Constant, right: int, printed: int, epsilon: float
+    constant: closed.Constant, right: int, printed: int, epsilon: float
 ) -> None:
     """Correction 3: 3 sqrt(C min{eps^2, eps}/c) <= eps takes c >= 9 C; 3 C is printed."""
     n, s, delta = 10**6, 4, 1e-6
 
     def derived(v: float) -> float:
-        rho = multi_message.linear_rho(v, s, n, constant)
+        rho = closed.linear_rho(v, s, n, constant)
         return 3.0 * math.sqrt(-rho * math.log(delta))
 
     for factor, as_printed, times in ((right, False, 1.0), (printed, True, math.sqrt(3.0))):
-        v = multi_message.linear_calibration(epsilon, delta, s, n, constant, as_printed)
+        v = closed.linear_calibration(epsilon, delta, s, n, constant, as_printed)
         assert v**2 == pytest.approx(s * n * epsilon**2 / (-factor * math.log(delta)))
         assert derived(v) == pytest.approx(times * epsilon)
     # The sharper conversion of Lemma 2.1.5 does not save the printed constant either.
-    assert linear_rdp_to_dp(multi_message.linear_rho(v, s, n, constant), delta) > 1.15 * epsilon
+    assert linear_rdp_to_dp(closed.linear_rho(v, s, n, constant), delta) > 1.15 * epsilon
 
 
 def test_the_closed_forms_are_far_below_numerical_accounting() -> None:
@@ -98,7 +98,7 @@ def test_the_closed_forms_are_far_below_numerical_accounting() -> None:
         (48, True, 0.388326),
         (768, True, 0.0970814),
     ):
-        found = multi_message.linear_calibration(0.5, 1e-5, 1, 1000, constant, printed)
+        found = closed.linear_calibration(0.5, 1e-5, 1, 1000, constant, printed)
         assert found == pytest.approx(v, rel=2e-4)
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raydp_sim.mechanisms.mixed_reports import MixedReports
-from raydp_sim.mechanisms.signed_histogram import SignedHistogram
+from raydp_sim.mechanisms.wires.mixed_reports import MixedReports
+from raydp_sim.mechanisms.wires.signed_histogram import SignedHistogram
 
 
 def thrown(dimension: int, reports: int, seed: int, chance: float = 1.0) -> np.ndarray:

@@ -10,15 +10,16 @@ from scipy import stats
 
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
-from raydp_sim.batches import BUCKETS, Shuffled
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms import make
-from raydp_sim.mechanisms.polya import PolyaNoise
+from raydp_sim.mechanisms.parts.polya import PolyaNoise
+from raydp_sim.privacy.curves.shares import log_distance
 from raydp_sim.privacy.events import LocalReport, ShuffledRelease
-from raydp_sim.privacy.ledger import Ledger
-from raydp_sim.privacy.shares import log_distance
+from raydp_sim.privacy.ledger.ledger import Ledger
 from raydp_sim.random import Stream
 from raydp_sim.run import run
+from raydp_sim.scenario import bound_mechanism, settled
+from raydp_sim.stream.batches import BUCKETS, Shuffled
 from tests.actors.scrambled import Scrambled
 from tests.conftest import assert_identical, scenario, with_placement
 from tests.privacy.test_shares import mixed_law, report_law
@@ -202,11 +203,11 @@ def summing(clients=300, rounds=3, mechanism=(), **sections):
 
 
 def test_the_noise_is_calibrated_to_the_honest_part_of_the_smallest_batch():
-    assert summing().bound_mechanism.noise_clients == 200
+    assert bound_mechanism(summing()).noise_clients == 200
     some = summing(privacy={"honest_fraction": 0.7})
-    assert some.bound_mechanism.event() == ShuffledRelease(0.5, 1e-8, 140)
-    assert summing(mechanism={"noise_clients": 150}).bound_mechanism.honest == 150
-    assert summing().settled().bound_mechanism == summing().bound_mechanism
+    assert bound_mechanism(some).event() == ShuffledRelease(0.5, 1e-8, 140)
+    assert bound_mechanism(summing(mechanism={"noise_clients": 150})).honest == 150
+    assert bound_mechanism(settled(summing())) == bound_mechanism(summing())
 
 
 @pytest.mark.parametrize(
@@ -282,8 +283,8 @@ def test_nothing_that_reaches_the_aggregator_tells_which_share_a_message_is(tmp_
     call = backend.call
 
     def recording(actor, method, *args, returns=1):
-        if actor is crew.aggregator and method == "fold":
-            received.extend(args)
+        if actor is crew.lead and method == "fold":
+            received.extend(args[1:])
         return call(actor, method, *args, returns=returns)
 
     backend.call = recording

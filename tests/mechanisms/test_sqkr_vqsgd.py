@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from raydp_sim.mechanisms import make
-from raydp_sim.privacy.variation import k_rr
+from raydp_sim.privacy.curves.variation import k_rr
 
 from .support import ALPHA, SERVER, exact_moments, folded, inputs, losses, reports
 
@@ -105,19 +105,22 @@ def test_sqkr_carries_its_coordinates():
     assert make("sqkr", epsilon_local=500.0, dimension=64, radius=1.0).wire.count == 24
 
 
-def test_one_sign_is_a_message_of_rbin_and_more_are_not():
+def test_one_sign_is_a_message_of_rbin_and_more_are_a_response_over_all_signs():
     one, more = (
         make("sqkr", epsilon_local=2.0, dimension=4, radius=1.0, coordinates=k) for k in (1, 2)
     )
     assert (one.randomizer(), one.alphabet()) == ("rbin", 16)
-    assert more.randomizer() is None and more.alphabet() is None
+    assert (more.randomizer(), more.alphabet()) == ("krr", 4)
+    # Every symbol has the blanket's probability or e^epsilon times that, one of four the latter.
+    ratios = law_of_sqkr(more, inputs(more.domain)) * math.comb(8, 2) * (math.exp(2.0) + 3.0)
+    assert ratios.min() >= 1.0 - 1e-9 and ratios.max() <= math.exp(2.0) * (1 + 1e-9)
     # Every symbol has at least the blanket's probability, 1/(a (e^epsilon + 1)).
     law = law_of_sqkr(one, inputs(one.domain))
     assert law.min() >= 1.0 / (8 * (math.exp(2.0) + 1.0)) * (1 - 1e-9)
 
 
 def test_sqkr_refuses_what_cannot_be_told():
-    with pytest.raises(ValueError, match="never be told"):
+    with pytest.raises(ValueError, match="never be sent as they are"):
         make("sqkr", epsilon_local=1e-9, dimension=64, radius=1.0, coordinates=24)
     with pytest.raises(ValueError, match="coordinates is 9"):
         make("sqkr", epsilon_local=1.0, dimension=3, radius=1.0, coordinates=9)

@@ -8,8 +8,9 @@ import pytest
 from scipy import stats
 
 from raydp_sim.mechanisms import make
-from raydp_sim.mechanisms.hadamard import fwht
+from raydp_sim.mechanisms.parts.hadamard import fwht
 from raydp_sim.random import Stream
+from raydp_sim.tasks.base import Setting
 from raydp_sim.tasks.user_mean import UserMean
 
 from .support import folded, losses
@@ -148,7 +149,9 @@ def test_the_worked_example():
     task, mechanism = UserMean(samples=100, sigma=1.0, gamma=0.01), example()
     grid = task.grid(mechanism)
     assert grid.tau == pytest.approx(0.52139, abs=5e-6) and grid.bins == 20
-    (first, _), (second, _) = task.stages(mechanism)
+    plan = task.plan(Setting(mechanism, 4000, (1,), delta=1e-6))
+    first, second = (part.ask.mechanism for part in plan)
+    assert [part.times for part in plan] == [1, 1]
     assert (first.word, first.bits, first.need_epsilon()) == (32, 6, 1.0)
     assert (second.reach, second.need_epsilon()) == (3 * grid.tau, 1.0)
     assert task.error_bound(mechanism, 4000) == pytest.approx(0.0070979, abs=5e-8)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from raydp_sim.cli.schema import scenario_schema
 from raydp_sim.errors import InputError
 from raydp_sim.population.devices import DeviceClass, Devices
 from raydp_sim.random import Stream
 from raydp_sim.scenario import parse
-from raydp_sim.schema import scenario_schema
 
 ROOT, ASK = Stream(9), Stream(9).at("ask", 0)
 IDS = np.arange(40_000, dtype=np.uint32)

@@ -34,6 +34,15 @@ class Availability(Piece):
         """
         raise NotImplementedError
 
+    @property
+    def regions_named(self) -> tuple[str, ...]:
+        """The names of the regions that clients live in; none, for most models."""
+        return ()
+
+    def region(self, ids: NDArray[Any], stream: Stream) -> NDArray[np.int64]:
+        """Return the region of each client, as an index; drawn once, by its id."""
+        return np.zeros(len(ids), np.int64)
+
     def reachable(self, clients: int) -> int:
         """Return how many of the clients can ever be there."""
         return clients

@@ -64,8 +64,18 @@ class Diurnal(Availability):
         """Return the mean over a day."""
         return (self.low + self.high) / 2.0
 
-    def _offsets(self, ids: NDArray[Any], stream: Stream) -> Floats:
-        clients = stream.clients(ids)
+    @property
+    def regions_named(self) -> tuple[str, ...]:
+        """Number the time zones, where they were given."""
+        return tuple(f"zone-{number}" for number in range(len(self.zones)))
+
+    def region(self, ids: NDArray[Any], stream: Stream) -> NDArray[np.int64]:
+        """Return the number of each client's time zone."""
         if not self.zones:
-            return 24.0 * clients.uniform("zone")[:, 0]
-        return np.asarray(self.zones)[clients.integers("zone", len(self.zones))[:, 0]]
+            return super().region(ids, stream)
+        return stream.clients(ids).integers("zone", len(self.zones))[:, 0]
+
+    def _offsets(self, ids: NDArray[Any], stream: Stream) -> Floats:
+        if not self.zones:
+            return 24.0 * stream.clients(ids).uniform("zone")[:, 0]
+        return np.asarray(self.zones)[self.region(ids, stream)]

@@ -42,6 +42,11 @@ class Outages(Availability):
             return up
         return up & (uniforms(stream, ids, periods, "coin") < self.probability)
 
+    @property
+    def regions_named(self) -> tuple[str, ...]:
+        """Number the regions."""
+        return tuple(f"region-{number}" for number in range(self.regions))
+
     def region(self, ids: NDArray[Any], stream: Stream) -> NDArray[np.int64]:
         """Return the region of each client."""
         return stream.clients(ids).integers("region", self.regions)[:, 0]

@@ -6,6 +6,7 @@ import numpy as np
 
 from raydp_sim.population.availability.base import Mask
 from raydp_sim.population.participation.base import Rounds
+from raydp_sim.population.participation.uniform import Uniform
 from raydp_sim.random import Ids, Stream
 
 
@@ -19,6 +20,11 @@ class All(Rounds):
 
     kind: ClassVar[str] = "all"
     decided_by = "client"
+
+    def sized(self, reports: int) -> Uniform:
+        """Return a uniform choice of so many of the clients that are there."""
+        shared = self.model_dump(include={"deadline", "on_short", "interval"})
+        return Uniform(sampled=reports, **shared)
 
     def joins(self, ids: Ids, stream: Stream) -> Mask:
         """Return True for everyone."""

@@ -18,11 +18,12 @@ class Asynchronous(Participation):
     (Nguyen et al. 2022, "Federated learning with buffered asynchronous aggregation").
 
     Fields:
-        batch: reports that close a batch.
-        every: length of the period in which each client checks in once.
-        patience: time without a closed batch after which the run ends early.
+        batch: reports that close a batch; a client is in it once.
+        every: length of the period in which each client checks in once, at a random moment.
+        patience: time without a closed batch after which the run ends early; 20 times the longest
+            of period, deadline and usual latency unless given.
         staleness_exponent: a report that is s releases behind counts (1 + s)^-exponent; 0, the
-            default, counts all alike.
+            default, counts all alike. Not for bits, categories and values around a centre.
 
     Example:
         >>> Asynchronous(batch=10, every=60.0, staleness_exponent=0.5).weights(np.array([0, 3]))
@@ -57,6 +58,10 @@ class Asynchronous(Participation):
         if self.batch > clients:
             return f"there are only {clients} clients (population.clients), each once in a batch"
         return None
+
+    def sized(self, reports: int) -> "Asynchronous":
+        """Return the policy with batches of so many reports."""
+        return self.model_copy(update={"batch": reports})
 
     def largest(self, clients: int) -> int:
         """Return the size that closes a batch."""

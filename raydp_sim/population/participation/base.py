@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from raydp_sim.errors import InputError
 from raydp_sim.population.availability.base import Mask
 from raydp_sim.random import Ids, Stream
 from raydp_sim.registry import Piece
@@ -21,7 +22,8 @@ class Participation(Piece):
     `decided_by: shuffler` policies implement `choose`; `decided_by: client` ones `joins`.
 
     Fields every policy has:
-        deadline: time after which a batch closes with what has arrived; none by default.
+        deadline: time after which a batch closes with what has arrived; none by default,
+            but rounds of clients that drop out need one.
         on_short: what happens at the deadline to a batch that is smaller than shuffle.min_batch:
             `discard` it, or `wait` until it is large enough.
     """
@@ -39,6 +41,17 @@ class Participation(Piece):
     def check(self, clients: int) -> str | None:
         """Return what is wrong with this policy for a population of that size, if anything."""
         return None
+
+    def sized(self, reports: int) -> "Participation":
+        """Return the policy for a batch of so many reports, which a task may ask for.
+
+        Raises:
+            InputError: when the policy cannot promise a number.
+        """
+        raise InputError(
+            f"participation.kind is {self.kind!r}; this task asks for batches of its own size: use "
+            "all, uniform or asynchronous"
+        )
 
     def weights(self, staleness: NDArray[np.int64] | None) -> NDArray[np.float64] | None:
         """Return how much each report counts; None if all count alike."""

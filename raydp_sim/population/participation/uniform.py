@@ -39,6 +39,10 @@ class Uniform(Rounds):
             return f"there are only {clients} clients (population.clients)"
         return None
 
+    def sized(self, reports: int) -> "Uniform":
+        """Return the policy with a cohort of so many clients."""
+        return self.model_copy(update={"sampled": reports})
+
     def largest(self, clients: int) -> int:
         """Return the size of the cohort."""
         return self.sampled

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Counts, Floats
-from raydp_sim.mechanisms.fixed import add, quantise, resolution, total
+from raydp_sim.mechanisms.wires.fixed import add, quantise, resolution, total
 
 
 @dataclass(frozen=True)

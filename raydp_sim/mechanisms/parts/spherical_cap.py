@@ -14,11 +14,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import betainc, betaincc, betainccinv, betaincinv, betaln, expit, ndtr, ndtri
 
 from raydp_sim.mechanisms.base import Floats
-from raydp_sim.mechanisms.budget import SLACK
+from raydp_sim.mechanisms.parts.budget import SLACK
 
 Variant = Literal["exact", "gaussian"]
 
@@ -119,6 +118,8 @@ def best_cap(variant: Variant, dimension: int, epsilon: float) -> Cap:
             return threshold * (mass + rest) - partial
         mean = partial / (mass + rest)
         return mean - (mean - threshold) * (2.0 * dimension + threshold * mean)
+
+    from scipy.optimize import brentq  # here: most actors never search
 
     # Above the root of either the threshold exceeds the mean; a normal one would need the loss of
     # threshold^2 / 2 at least.

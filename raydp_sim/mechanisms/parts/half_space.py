@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from raydp_sim.mechanisms.base import Floats
-from raydp_sim.mechanisms.coin import Coin
+from raydp_sim.mechanisms.parts.coin import Coin
+from raydp_sim.mechanisms.parts.rowwise import dots
 from raydp_sim.random import ClientStream
 
 # From here on a generator per client is faster than one inversion per draw.
@@ -46,10 +47,10 @@ def half_space(values: Floats, radius: float, coin: Coin, stream: ClientStream) 
         part, x = stream.take(rows), np.ascontiguousarray(values[rows])
         draw = part.wide_normal if d >= _WIDE else part.normal
         g = draw("direction", d)
-        length = np.sqrt(np.einsum("ij,ij->i", x, x))
-        along = np.where(length > 0.0, np.einsum("ij,ij->i", g, x), g[:, 0])
+        length = np.sqrt(dots(x, x))
+        along = np.where(length > 0.0, dots(g, x), g[:, 0])
         bits = np.minimum(0.5 + length * (0.5 / radius), 1.0)
         right = coin.shows(bits, part.uniform("side")[:, 0])
-        size = np.sqrt(np.maximum(np.einsum("ij,ij->i", g, g), 1e-300))
+        size = np.sqrt(np.maximum(dots(g, g), 1e-300))
         np.multiply(g, (np.where((along > 0.0) == right, 1.0, -1.0) / size)[:, None], out=out[rows])
     return out

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Counts
-from raydp_sim.mechanisms.fixed import add
-from raydp_sim.mechanisms.packing import pack_bits, unpack_bits
+from raydp_sim.mechanisms.wires.fixed import add
+from raydp_sim.mechanisms.wires.packing import pack_bits, unpack_bits
 from raydp_sim.random import ClientStream
 
 _HALF = np.uint64(32)

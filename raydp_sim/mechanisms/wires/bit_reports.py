@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Counts, Floats
-from raydp_sim.mechanisms.blocks import Blocks, recommended
-from raydp_sim.mechanisms.budget import SLACK, Calibration, message_losses
-from raydp_sim.mechanisms.coin import Coin
-from raydp_sim.mechanisms.levels import Allocation, shares, weights
-from raydp_sim.mechanisms.packing import index_bits, pack_bits, unpack_bits
+from raydp_sim.mechanisms.parts.blocks import Blocks, recommended
+from raydp_sim.mechanisms.parts.budget import SLACK, Calibration, message_losses
+from raydp_sim.mechanisms.parts.coin import Coin
+from raydp_sim.mechanisms.parts.levels import Allocation, shares, weights
+from raydp_sim.mechanisms.wires.packing import index_bits, pack_bits, unpack_bits
 from raydp_sim.random import ClientStream
 
 Decoder = Literal["seed", "centred"]
@@ -183,6 +183,22 @@ class BitReports:
             unsampled = 0.25 if self.centred else bit
             each = (a - 1.0) * unsampled + a * noise + bit * (1.0 - bit)
             total += weight**2 * (each * reach).sum(axis=1)
+        return total
+
+    def variance(self, bits: list[Floats], rounded: bool) -> Floats:
+        """Return each coordinate's variance, as in `variances`, over clients with these mean bits.
+
+        Bits of 0 and 1 are not rounded: theirs is exact. Where last bits may be fractions it is
+        never too small, for their b (1 - b) is at most that of their mean.
+        """
+        a, total = self.blocks.factors, np.zeros(self.blocks.dimension)
+        last = len(bits) - 1
+        rows = zip(weights(self.levels), self.noise, bits, strict=True)
+        for level, (weight, noise, bit) in enumerate(rows):
+            each = (a - 1.0) * (0.25 if self.centred else bit) + a * noise
+            if rounded and level == last:
+                each = each + bit * (1.0 - bit)
+            total += weight**2 * each
         return total
 
     def worst(self, rounded: bool) -> Floats:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Counts
-from raydp_sim.mechanisms.fixed import add
-from raydp_sim.mechanisms.packing import index_bits
-from raydp_sim.mechanisms.signed_histogram import SignedHistogram
+from raydp_sim.mechanisms.wires.fixed import add
+from raydp_sim.mechanisms.wires.packing import index_bits
+from raydp_sim.mechanisms.wires.signed_histogram import SignedHistogram
 
 
 @dataclass(frozen=True)

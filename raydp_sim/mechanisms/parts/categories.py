@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from raydp_sim.mechanisms.base import Floats, Messages
-from raydp_sim.mechanisms.budget import SLACK
+from raydp_sim.mechanisms.parts.budget import SLACK
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Ids
 

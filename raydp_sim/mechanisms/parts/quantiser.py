@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import erfcx
 
 from raydp_sim.mechanisms.base import Floats
-from raydp_sim.mechanisms.half_space import half_step
+from raydp_sim.mechanisms.parts.half_space import half_step
 from raydp_sim.random import ClientStream
 
 Mode = Literal["iid", "seed", "simq"]

@@ -30,7 +30,7 @@ class Listed:
         return int(self.client[0]), int(self.sequence[0])
 
     def reports(self) -> int:
-        """Return the number of reports, counted by their first messages."""
+        """Return the number of clients that report, counted by their first messages."""
         return int(np.count_nonzero(self.sequence == 0))
 
     def participants(self) -> Ids | range:
@@ -120,3 +120,32 @@ class Shuffled:
     def index(self) -> NDArray[Any]:
         """The logical shuffler of every row."""
         return np.repeat(self.groups // BUCKETS, self.lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Slotted:
+    """A chunk of a batch in the order of its slots. Nothing in it names a client.
+
+    Which client has which slot is known to the shuffler alone; within a slot the order is random.
+
+    Attributes:
+        release: the release it belongs to.
+        groups: which runs of rows follow: slot * 64 + bucket.
+        lengths: how many rows each run has.
+        payload: the rows.
+    """
+
+    release: int
+    groups: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    payload: NDArray[Any]
+
+    @property
+    def slot(self) -> NDArray[Any]:
+        """The slot of every row."""
+        return np.repeat(self.groups // BUCKETS, self.lengths)
+
+    @property
+    def index(self) -> NDArray[Any]:
+        """The index of every row's message within its report: a slot takes one message each."""
+        return np.broadcast_to(np.int64(0), len(self.payload))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Counts, Floats
-from raydp_sim.mechanisms.fixed import add, total
+from raydp_sim.mechanisms.wires.fixed import add, total
 
 # The logarithm of a binomial coefficient is known to this much, relative to its largest part.
 _UNSURE = 1e-12

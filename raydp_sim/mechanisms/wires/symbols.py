@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Counts
-from raydp_sim.mechanisms.packing import index_bits, pack_bits, unpack_bits
+from raydp_sim.mechanisms.wires.packing import index_bits, pack_bits, unpack_bits
 
 
 @dataclass(frozen=True)

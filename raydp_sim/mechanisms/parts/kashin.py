@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Floats
-from raydp_sim.mechanisms.hadamard import fwht
+from raydp_sim.mechanisms.parts.hadamard import fwht
+from raydp_sim.mechanisms.parts.rowwise import dots
 from raydp_sim.random import Stream
 
 # The level that coefficients stay below, in units of radius / sqrt(full). Tried on frames of 16 to
@@ -88,7 +89,7 @@ class Kashin:
         rest = fwht(wide)
         kept = np.zeros_like(rest)
         for _ in range(_ROUNDS):
-            limit = _CUT * np.sqrt(np.einsum("ij,ij->i", rest, rest) / self.full)[:, None]
+            limit = _CUT * np.sqrt(dots(rest, rest) / self.full)[:, None]
             small = np.clip(rest, -limit, limit)
             kept += small
             rest -= small

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Floats
-from raydp_sim.mechanisms.hadamard import FACTORED, cheapest_split, factored, fwht, sampled
-from raydp_sim.mechanisms.kashin import Kashin, frame_size
+from raydp_sim.mechanisms.parts.hadamard import FACTORED, cheapest_split, factored, fwht, sampled
+from raydp_sim.mechanisms.parts.kashin import Kashin, frame_size
 from raydp_sim.random import Stream
 
 # Sampled entries of a Hadamard rotation up to which a product is faster than the transform.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from raydp_sim.mechanisms.base import Floats
-from raydp_sim.mechanisms.budget import SLACK
+from raydp_sim.mechanisms.parts.budget import SLACK
 from raydp_sim.privacy.events import LocalReport
 
 # The name under which `privacy.variation` knows a report of one coin, by the argument above.

@@ -1,0 +1,1 @@
+"""Mathematics and samplers that several mechanisms share."""

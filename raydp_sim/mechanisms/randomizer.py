@@ -1,0 +1,120 @@
+"""The one place where values meet a mechanism: checked against its domain, randomized, counted."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raydp_sim.mechanisms.base import Counts, Mechanism, Messages
+from raydp_sim.mechanisms.domain import Admitted
+from raydp_sim.mechanisms.parts.exact import exact_sum, unit
+from raydp_sim.random import ClientStream
+
+Floats = NDArray[np.float64]
+
+_SHARE = 2.0**40
+
+
+@dataclass
+class Clipped:
+    """What clipping did to some values, in exact sums that add up in any order.
+
+    Attributes:
+        rows: values that lay outside the domain.
+        share: sum of the parts of their norms that were cut away, in units of 2^-40.
+        cut: sum of what was taken from them (`exact_sum`), in units of `unit(radius)`.
+        inside: messages of values that the mechanism itself had to clip, though inside.
+        values: all values that were randomized.
+    """
+
+    cut: Counts
+    rows: int = 0
+    share: int = 0
+    inside: int = 0
+    values: int = 0
+
+    def add(self, other: "Clipped") -> None:
+        """Add what was counted elsewhere."""
+        self.cut = self.cut + other.cut
+        self.rows += other.rows
+        self.share += other.share
+        self.inside += other.inside
+        self.values += other.values
+
+    @property
+    def mean_share(self) -> float:
+        """By how much of their norm the values outside were clipped, on average."""
+        return self.share / _SHARE / self.rows if self.rows else 0.0
+
+
+def nothing_clipped(mechanism: Mechanism) -> Clipped:
+    """Return the counts of no values at all.
+
+    Example:
+        >>> from raydp_sim.mechanisms import make
+        >>> nothing_clipped(make("2rr", epsilon_local=1.0)).rows
+        0
+    """
+    return Clipped(np.zeros((2, mechanism.domain.width), np.int64))
+
+
+@dataclass
+class Randomizer:
+    """A mechanism that randomizes nothing unchecked, and counts what it clips.
+
+    Example:
+        >>> from raydp_sim.mechanisms import make
+        >>> from raydp_sim.random import Stream
+        >>> laplace = make(
+        ...     "laplace", epsilon_local=1.0, dimension=1, radius=1.0, on_out_of_range="clip"
+        ... )
+        >>> guard = Randomizer(laplace)
+        >>> stream = Stream(1).clients(np.arange(2, dtype=np.uint32))
+        >>> _ = guard(np.array([[0.5], [4.0]]), stream)
+        >>> guard.clipped.rows, guard.clipped.mean_share
+        (1, 0.75)
+    """
+
+    mechanism: Mechanism
+    clipped: Clipped = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clipped = nothing_clipped(self.mechanism)
+
+    def __call__(self, values: Any, stream: ClientStream) -> Messages:
+        """Check and randomize values, one row per entry of the stream.
+
+        Raises:
+            InputError: names the client and the coordinate of the first value refused.
+        """
+        return self.send(values, self.mechanism.admit(values, stream.ids), stream)
+
+    def send(
+        self, raw: Any, admitted: Admitted, stream: ClientStream, weights: Floats | None = None
+    ) -> Messages:
+        """Randomize values that the mechanism has admitted.
+
+        Args:
+            raw: the values before that, which clipping is measured against.
+            admitted: the same, from `Mechanism.admit`.
+            stream: of the randomizer's draws.
+            weights: in (0, 1], of each row, applied before it is randomized; a ball holds every
+                value that is scaled down.
+        """
+        values = admitted.values if weights is None else admitted.values * weights[:, None]
+        self._count(raw, admitted)
+        sent = self.mechanism.messages(values, stream)
+        self.clipped.inside += sent.clipped
+        return sent
+
+    def _count(self, raw: Any, admitted: Admitted) -> None:
+        self.clipped.values += len(admitted.values)
+        if admitted.share is None:
+            return
+        rows = np.flatnonzero(admitted.share > 0.0)
+        taken = np.asarray(raw, dtype=np.float64)[rows] - admitted.values[rows]
+        self.clipped.rows += len(rows)
+        self.clipped.share += int(np.rint(admitted.share[rows] * _SHARE).astype(np.int64).sum())
+        step = unit(self.mechanism.domain.radius)
+        self.clipped.cut = self.clipped.cut + exact_sum(taken, step)

@@ -1,0 +1,1 @@
+"""Packed forms of reports, apart from what they mean."""

@@ -1,0 +1,1 @@
+"""What travels from clients to readers, and how it is permuted on the way."""

@@ -1,0 +1,254 @@
+"""The shuffle: 64 virtual buckets, always, so that any number of shufflers gives one permutation.
+
+A report's bucket is a keyed draw by (release, client, sequence). Inside a bucket the canonical
+order (client, sequence) is permuted with a stream keyed by (release, logical shuffler, bucket). The
+buckets in order are then a uniformly random permutation of the whole batch (Rao 1961, Sandelius
+1962).
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raydp_sim.random import ClientStream, Ids, Stream
+from raydp_sim.stream.batches import (
+    BUCKETS,
+    Everyone,
+    Listed,
+    Reports,
+    Senders,
+    Shuffled,
+    Slotted,
+)
+
+_LANES = 10  # buckets (6 bits each) in one 64-bit word
+_CHUNK_BYTES = 1 << 22
+_LARGE_GROUP = 512
+
+Out = TypeVar("Out", bound=Shuffled | Slotted)
+
+
+def draw_buckets(stream: Stream, ids: Ids, messages: int) -> NDArray[np.uint8]:
+    """Draw the bucket of every message: shape (n, messages), uniform on 0..63.
+
+    A 64-bit word serves ten messages: several clients' if they send few, else several of one
+    client's. The word of a client is a function of its id alone, so a dense range of ids, which
+    needs a tenth of the words, gets the same buckets as the ids one by one.
+
+    Example:
+        >>> draw_buckets(Stream(1), np.arange(3, dtype=np.uint32), 2).shape
+        (3, 2)
+    """
+    share = max(1, _LANES // messages)
+    words = -(-messages // _LANES)
+    if len(ids) and int(ids[-1]) - int(ids[0]) + 1 == len(ids):
+        first = int(ids[0]) // share
+        blocks = np.arange(first, int(ids[-1]) // share + 1, dtype=np.uint32)
+        lanes = _lanes(stream.clients(blocks), words)[:, : share * messages if share > 1 else None]
+        start = int(ids[0]) - first * share
+        return lanes.reshape(len(blocks) * share, -1)[start : start + len(ids), :messages]
+    lanes = _lanes(stream.clients(ids // np.uint32(share)), words)
+    if share == 1:
+        return lanes[:, :messages]
+    columns = (ids % np.uint32(share))[:, None] * messages + np.arange(messages)
+    return np.take_along_axis(lanes, columns.astype(np.int64), axis=1)
+
+
+def _lanes(stream: ClientStream, words: int) -> NDArray[np.uint8]:
+    high, low = stream.words("bucket", words)
+    out = np.empty((*high.shape, _LANES), np.uint8)
+    for lane in range(_LANES):
+        half, shift = (high, 26 - 6 * lane) if lane < 5 else (low, 26 - 6 * (lane - 5))
+        out[..., lane] = (half >> np.uint32(shift)) & np.uint32(BUCKETS - 1)
+    return out.reshape(len(high), words * _LANES)
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """One release's messages in canonical order, each once."""
+
+    senders: Senders
+    bucket: NDArray[np.uint8]
+    payload: NDArray[Any]
+    duplicates: int = 0
+
+
+def gather(batches: Iterable[Reports]) -> Gathered:
+    """Put batches in canonical order and count every (client, sequence) once.
+
+    Batches of disjoint, increasing ranges of clients need no sorting; one check sees to that.
+    A batch without rows still tells their form: all of a small release may have gone to others.
+    """
+    known = list(batches)
+    parts = sorted((b for b in known if len(b.senders)), key=lambda b: b.senders.first())
+    if not parts:
+        empty = np.empty(0, np.uint32)
+        nobody = Listed(empty, empty.astype(np.uint16))
+        # Nothing, but of the form that others have: it is put together with theirs.
+        payload = known[0].payload if known else empty
+        return Gathered(nobody, empty.astype(np.uint8), payload)
+    bucket = _joined([part.bucket for part in parts])
+    payload = _joined([part.payload for part in parts])
+    everyone = _adjacent([part.senders for part in parts])
+    if everyone is not None:
+        return Gathered(everyone, bucket, payload)
+    listed = [part.senders.listed() for part in parts]
+    client = _joined([senders.client for senders in listed])
+    sequence = _joined([senders.sequence for senders in listed])
+    rises = client[1:] > client[:-1]
+    if not rises.all():
+        rises |= (client[1:] == client[:-1]) & (sequence[1:] > sequence[:-1])
+    if rises.all():
+        return Gathered(Listed(client, sequence), bucket, payload)
+    order = np.lexsort((sequence, client))
+    client, sequence = client[order], sequence[order]
+    fresh = np.ones(len(order), dtype=np.bool_)
+    fresh[1:] = (client[1:] != client[:-1]) | (sequence[1:] != sequence[:-1])
+    order, senders = order[fresh], Listed(client[fresh], sequence[fresh])
+    return Gathered(senders, bucket[order], payload[order], int((~fresh).sum()))
+
+
+def _joined(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def _adjacent(parts: list[Senders]) -> Everyone | None:
+    """Return whole ranges that follow one another as a single one, the usual case of a round."""
+    ranges = [part.clients for part in parts if isinstance(part, Everyone)]
+    messages = {part.messages for part in parts if isinstance(part, Everyone)}
+    follow = all(a.stop == b.start for a, b in pairwise(ranges))
+    if len(ranges) < len(parts) or len(messages) > 1 or not follow:
+        return None
+    return Everyone(range(ranges[0].start, ranges[-1].stop), messages.pop())
+
+
+@dataclass(frozen=True, eq=False)
+class Permuted:
+    """A closed batch in the order in which it comes out, group by group."""
+
+    release: int
+    groups: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    payload: NDArray[Any]
+    slotted: bool = False
+
+    def chunk(self, first: int, last: int) -> Shuffled | Slotted:
+        """Return the groups `first` to `last - 1` of the stream."""
+        begin, end = np.searchsorted(self.groups, (first, last))
+        lengths = self.lengths[begin:end]
+        start = int(self.lengths[:begin].sum())
+        rows = self.payload[start : start + int(lengths.sum())]
+        form = Slotted if self.slotted else Shuffled
+        return form(self.release, self.groups[begin:end], lengths, rows)
+
+
+def cuts(groups: int, payload_bytes: int) -> list[int]:
+    """Return where to cut the stream into chunks: by size alone, the same for any shufflers.
+
+    Example:
+        >>> cuts(64, 9 << 20)
+        [0, 21, 42, 64]
+    """
+    chunks = min(groups, max(1, -(-payload_bytes // _CHUNK_BYTES)))
+    return [groups * chunk // chunks for chunk in range(chunks + 1)]
+
+
+def interleave(parts: Sequence[Out]) -> Out:
+    """Put several shufflers' shares of the same groups in order.
+
+    A shuffler that nobody reported to has an empty share of no known form.
+    """
+    parts = [part for part in parts if len(part.payload)] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
+    groups = np.concatenate([part.groups for part in parts])
+    lengths = np.concatenate([part.lengths for part in parts])
+    payload = np.concatenate([part.payload for part in parts])
+    order = np.argsort(groups)
+    starts = np.cumsum(lengths) - lengths
+    runs = [payload[starts[i] : starts[i] + lengths[i]] for i in order]
+    joined = np.concatenate(runs) if runs else payload
+    return type(parts[0])(parts[0].release, groups[order], lengths[order], joined)
+
+
+def permute(
+    release: int,
+    batch: Gathered,
+    messages: int,
+    routing: str,
+    stream: Stream,
+    slots: NDArray[np.int64] | None = None,
+) -> Permuted:
+    """Permute a closed batch within its (logical shuffler, bucket) groups.
+
+    Args:
+        release: number of the release.
+        batch: the messages; of one shuffler's buckets, or of all.
+        messages: messages per report.
+        routing: `per-index` has one logical shuffler per message index; `single` one for all.
+        stream: keyed by the release.
+        slots: of every row, where clients were assigned slots: each has a logical shuffler.
+    """
+    logical = messages if routing == "per-index" else 1
+    if slots is not None:
+        logical = int(slots.max(initial=0)) + 1
+    key: NDArray[Any] = batch.bucket
+    if logical > 1:
+        # The narrowest type sorts fastest: NumPy's radix sort takes one pass per byte.
+        width = np.min_scalar_type(logical * BUCKETS - 1)
+        sequence = batch.senders.listed().sequence if slots is None else slots
+        if slots is None and int(sequence.max(initial=0)) >= messages:
+            sequence = sequence % messages  # a client with several values
+        key = sequence.astype(width)
+        key *= key.dtype.type(BUCKETS)
+        key += batch.bucket
+    order = np.argsort(key, kind="stable")
+    sizes = np.bincount(key, minlength=1)
+    groups = np.flatnonzero(sizes)
+    lengths = sizes[groups]
+    starts = np.cumsum(lengths) - lengths
+    # A group's size is the same for any placement, so this choice is too.
+    large = lengths >= _LARGE_GROUP
+    if not large.all():
+        _permute_small(order, groups[~large], starts[~large], lengths[~large], logical, stream)
+    row_bytes = batch.payload.dtype.itemsize * math.prod(batch.payload.shape[1:])
+    # Symbols shorter than their numbers are moved themselves; other rows only once, at the end.
+    whole = batch.payload.ndim == 1 and batch.payload.dtype.kind == "u"
+    short = whole and row_bytes < order.itemsize
+    moved = batch.payload[order] if short else order
+    for group, start, length in zip(groups[large], starts[large], lengths[large], strict=True):
+        rows = moved[start : start + length]
+        words = rows.astype(np.int64)  # NumPy shuffles eight bytes faster than one
+        stream.at("group", int(group)).generator().shuffle(words)
+        rows[:] = words
+    payload = moved if short else batch.payload[moved]
+    return Permuted(release, groups, lengths, payload, slots is not None)
+
+
+def _permute_small(
+    order: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    logical: int,
+    stream: Stream,
+) -> None:
+    """Permute all small groups at once by sorting keyed random words inside each group.
+
+    The group's number takes the upper bits of the sort key and at least 42 random bits the lower,
+    so two rows of a group of at most 512 tie with probability below 2^-24; they then keep their
+    order.
+    """
+    group = np.repeat(groups, lengths)
+    position = np.arange(len(group)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    rows = np.repeat(starts, lengths) + position
+    high, low = stream.at("small").pairs(group, position)
+    room = 64 - (logical * BUCKETS - 1).bit_length()
+    word = (high.astype(np.uint64) << np.uint64(32)) | low
+    key = (group.astype(np.uint64) << np.uint64(room)) | (word >> np.uint64(64 - room))
+    order[rows] = order[rows[np.argsort(key, kind="stable")]]
