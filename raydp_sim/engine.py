@@ -94,10 +94,11 @@ class Collected:
 
 @dataclass(frozen=True)
 class Closed:
-    """The batch is closed and holds this many clients' reports."""
+    """The batch is closed and holds this many clients' reports, of which it needs `least`."""
 
     release: int
     reports: int
+    least: int = 1
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class State:
         asked: releases asked for so far; also the number of the next one.
         floor: every release below this one is finished.
         ahead: finished releases at or above the floor (discarded before an earlier one was done).
-        closed: closed releases and their reports that wait for the ones before them.
+        closed: closed releases that wait for the ones before them: number, reports, least.
         decided: every release below this one is charged or discarded.
         charged: releases that are paid for and wait for the ones before them.
         collecting: whether a release is still taking reports in.
@@ -155,7 +156,7 @@ class State:
     asked: int = 0
     floor: int = 0
     ahead: frozenset[int] = frozenset()
-    closed: tuple[tuple[int, int], ...] = ()
+    closed: tuple[tuple[int, int, int], ...] = ()
     decided: int = 0
     charged: frozenset[int] = frozenset()
     collecting: bool = False
@@ -191,8 +192,9 @@ def advance(policy: Policy, state: State, event: Event) -> Step:
         case Collected(release):
             after, commands = _ask_next(policy, replace(state, collecting=False))
             return after, [Close(release), *commands]
-        case Closed(release, reports):
-            return _decide(policy, replace(state, closed=(*state.closed, (release, reports))))
+        case Closed(release, reports, least):
+            waiting = (*state.closed, (release, reports, least))
+            return _decide(policy, replace(state, closed=waiting))
         case Charged(release):
             return _release_next(replace(state, charged=state.charged | {release}))
         case Finished(release):
@@ -211,16 +213,17 @@ def settle(state: State, release: int) -> State:
 
 def _decide(policy: Policy, state: State) -> Step:
     # In order too: what a client has spent after a release must not depend on a later one.
-    waiting, decided, commands = dict(state.closed), state.decided, list[Command]()
-    closing = dict(state.closing)
+    waiting = {release: (reports, least) for release, reports, least in state.closed}
+    closing, decided, commands = dict(state.closing), state.decided, list[Command]()
     while decided in waiting:
-        when, reports = closing.pop(decided), waiting.pop(decided)
-        if reports < max(1, policy.min_batch):
+        when, (reports, least) = closing.pop(decided), waiting.pop(decided)
+        if reports < max(1, policy.min_batch, least):
             commands.append(Discard(decided, reports, when))
         else:
             commands.append(Charge(decided, when))
         decided += 1
-    still_closed, still_closing = tuple(waiting.items()), tuple(closing.items())
+    still_closed = tuple((release, *counts) for release, counts in waiting.items())
+    still_closing = tuple(closing.items())
     after = replace(state, closed=still_closed, closing=still_closing, decided=decided)
     return after, commands
 

@@ -1,13 +1,14 @@
 """The first half of a release: clients are asked, and their reports reach the collectors."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from raydp_sim import engine
 from raydp_sim.actors.backend import Actor, Lost, Ref
+from raydp_sim.actors.calls import Calls
 from raydp_sim.actors.crew import Crew
-from raydp_sim.actors.dispatch import Dispatch, older_asks
+from raydp_sim.actors.dispatch import Asked, Dispatch, older_asks
 from raydp_sim.errors import RunError
 from raydp_sim.schedule.batch import Timing
 from raydp_sim.schedule.rounds import at_once
@@ -15,70 +16,106 @@ from raydp_sim.tasks.base import Arrays
 
 
 class Collecting:
-    """Asks for releases until each is collected; clients that die meanwhile are replaced."""
+    """Asks for releases until each is collected; clients that die meanwhile are replaced.
 
-    def __init__(self, crew: Crew, finished: int, saved: Arrays) -> None:
-        self.crew, self.backend = crew, crew.backend
-        self.due = {finished - 1: float(saved.get("due", 0.0))}  # after each release, the next
-        self.asks: dict[int, Ref] = older_asks(saved)  # what older versions were told
-        self.able: Ref = None  # who may still be asked, where there are budgets
-        self.ended: float | None = None  # since when nobody came, if the run ended for that
+    Attributes:
+        due: after each release, when the next one is due.
+        asks: older versions that clients may still work on.
+        able: who may still be asked, where there are budgets.
+        ended: since when nobody came, if the run ended for that; `done`: the task ended it.
+        open: releases under way.
+        since_checkpoint: what a respawned client has to hear again.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        calls: Calls,
+        happened: Callable[[engine.Event], None],
+        finished: int,
+        saved: Arrays,
+    ) -> None:
+        self.crew, self.calls, self.backend = crew, calls, crew.backend
+        self.happened = happened
+        self.due = {finished - 1: float(saved.get("due", 0.0))}
+        self.asks: dict[int, Asked] = {
+            version: Asked(replace(ask, broadcast={}), ask.broadcast)
+            for version, ask in older_asks(saved).items()
+        }
+        self.able: Ref = None
+        self.ended: float | None = None
+        self.done = False
         self.open: dict[int, Dispatch] = {}
-        self.since_checkpoint: list[Dispatch] = []  # what a respawned client has to hear again
-        self.waiting: dict[Ref, Callable[[Ref], None]] = {}
+        self.since_checkpoint: list[Dispatch] = []
+        self._standing: Asked | None = None
 
-    def _happened(self, event: engine.Event) -> None:
-        """Tell the engine."""
-        raise NotImplementedError
-
-    def _call(self, then: Callable[[Ref], None], actor: Actor, method: str, *args: Any) -> Ref:
-        (ref,) = self.backend.call(actor, method, *args)
-        self.waiting[ref] = then
-        return ref
-
-    def _get(self, ref: Ref) -> Any:
-        """Return the answer of an actor that cannot be replaced."""
-        try:
-            return self.backend.get(ref)
-        except Lost as error:
-            raise RunError(f"an actor of the run died: {error}") from None
-
-    def _ask(self, ask: engine.Ask) -> None:
-        crew, scenario = self.crew, self.crew.scenario
+    def ask(self, ask: engine.Ask) -> None:
+        """Ask for a release: find out what is asked, who is in the batch, and ask them."""
         dispatch = self.open[ask.release] = Dispatch(ask.release, ask.time)
-        if scenario.task.adaptive:
-            (dispatch.ask,) = self.backend.call(crew.aggregator, "ask")
-            self.asks[ask.release] = dispatch.ask
-        if scenario.scheduled:
-            arguments = (ask.release, ask.time, crew.share, self.able)
-            planned, dispatch.cohort = self.backend.call(
-                crew.collectors[0], "choose", *arguments, returns=2
-            )
-            self.waiting[planned] = partial(self._planned, dispatch)
+        if self._standing is not None:
+            self._asked(dispatch, self._standing)
+            return
+        head, broadcast = self.backend.call(self.crew.lead, "ask", ask.release, returns=2)
+        self.calls.waiting[head] = partial(self._heard, dispatch, broadcast)
+
+    def _heard(self, dispatch: Dispatch, broadcast: Ref, ref: Ref) -> None:
+        head = self.calls.get(ref)
+        if head is None:
+            self.done = True
+            self._end(dispatch)
+            return
+        asked = Asked(head, broadcast)
+        adaptive = self.crew.scenario.task.adaptive
+        for reader in self.crew.readers[1:]:
+            self.backend.call(reader, "expect", dispatch.release, head, broadcast)
+        if adaptive:
+            self.asks[dispatch.release] = asked
         else:
-            self._plan(dispatch, at_once(scenario.participation, ask.time))
+            self._standing = asked
+        self._asked(dispatch, asked)
+
+    def _asked(self, dispatch: Dispatch, asked: Asked) -> None:
+        crew, scenario, head = self.crew, self.crew.scenario, asked.head
+        dispatch.asked = asked
+        if not scenario.scheduled and head.wanted is None:
+            self._plan(dispatch, at_once(scenario.participation, dispatch.time))
             self._dispatch_all(dispatch, range(len(crew.clients)))
+            return
+        others = [v for v, older in self.asks.items() if older.head.mechanism != head.mechanism]
+        arguments = (dispatch.release, dispatch.time, crew.share, head, self.able, others)
+        planned, dispatch.cohort = self.backend.call(
+            crew.collectors[0], "choose", *arguments, returns=2
+        )
+        self.calls.waiting[planned] = partial(self._planned, dispatch)
 
     def _planned(self, dispatch: Dispatch, ref: Ref) -> None:
-        planned = self._get(ref)
+        planned = self.calls.get(ref)
         if planned is None:
             self.ended = dispatch.time
-            del self.open[dispatch.release]
-            self._happened(engine.Ended(dispatch.release))
+            self._end(dispatch)
             return
         timing, sources = planned
         self._plan(dispatch, timing)
         self._dispatch_all(dispatch, sources)
 
+    def _end(self, dispatch: Dispatch) -> None:
+        del self.open[dispatch.release]
+        self.happened(engine.Ended(dispatch.release))
+
     def _plan(self, dispatch: Dispatch, timing: Timing) -> None:
         """Note when the batch closes, and which asks its reports may still answer."""
         dispatch.timing = timing
         self.due[dispatch.release] = timing.due
-        oldest = dispatch.release - timing.stalest
-        dispatch.asks = {v: ask for v, ask in self.asks.items() if v >= oldest}
+        oldest, mechanism = dispatch.release - timing.stalest, dispatch.head.mechanism
+        dispatch.versions = {
+            version: asked
+            for version, asked in self.asks.items()
+            if version >= oldest and asked.head.mechanism == mechanism
+        }
+        dispatch.versions[dispatch.release] = dispatch.asked
         kept = dispatch.release + 1 if timing.oldest is None else timing.oldest
         self.asks = {v: ask for v, ask in self.asks.items() if v >= kept}
-        self._happened(engine.Planned(dispatch.release, timing.closed, timing.due))
+        self.happened(engine.Planned(dispatch.release, timing.closed, timing.due))
 
     def _dispatch_all(self, dispatch: Dispatch, sources: Iterable[int]) -> None:
         """Ask the actors that hold somebody of the cohort, and no others."""
@@ -90,13 +127,14 @@ class Collecting:
         receipt, *batches = self._report(dispatch, source)
         dispatch.acknowledged[source] = 0
         epoch = self.crew.epochs[source]
-        self.waiting[receipt] = partial(self._reported, dispatch, source, epoch, batches)
+        self.calls.waiting[receipt] = partial(self._reported, dispatch, source, epoch, batches)
 
     def _report(self, dispatch: Dispatch, source: int) -> tuple[Ref, ...]:
         client, shufflers = self.crew.clients[source], len(self.crew.collectors)
-        versions, asks = tuple(dispatch.asks), tuple(dispatch.asks.values())
         place = (dispatch.release, dispatch.time, dispatch.cohort, shufflers)
-        arguments = (*place, versions, *(asks or (dispatch.ask,)))
+        heads = [asked.head for asked in dispatch.versions.values()]
+        broadcasts = [asked.broadcast for asked in dispatch.versions.values()]
+        arguments = (*place, tuple(dispatch.versions), *heads, *broadcasts)
         return self.backend.call(client, "report", *arguments, returns=1 + shufflers)
 
     def _reported(
@@ -107,11 +145,11 @@ class Collecting:
         try:
             dispatch.receipts[source] = self.backend.get(ref)
         except Lost:
-            self._replace(source)
+            self.replace(source)
             return
         for collector, batch in zip(self.crew.collectors, batches, strict=True):
             then = partial(self._collected, dispatch, source, epoch, collector)
-            self._call(then, collector, "collect", batch)
+            self.calls.make(then, collector, "collect", batch)
 
     def _collected(
         self, dispatch: Dispatch, source: int, epoch: int, collector: Actor, ref: Ref
@@ -123,7 +161,7 @@ class Collecting:
         except Lost:
             # Either the collector is gone, which ends the run, or only the batch it was to read.
             self.crew.ask(collector, "admit", source, epoch)
-            self._replace(source)
+            self.replace(source)
             return
         if not accepted:
             raise RunError(f"a collector refused the living batch of placement {source}")
@@ -133,12 +171,12 @@ class Collecting:
     def _check_collected(self, dispatch: Dispatch) -> None:
         collectors = len(self.crew.collectors)
         if all(acknowledged == collectors for acknowledged in dispatch.acknowledged.values()):
-            self._happened(engine.Collected(dispatch.release))
+            self.happened(engine.Collected(dispatch.release))
 
-    def _replace(self, source: int) -> None:
+    def replace(self, source: int) -> None:
         """Respawn a client actor and ask it again for every release it still owes.
 
-        Where clients remember, the new actor starts from the last checkpoint and first hears the
+        Where clients keep state, the new actor starts from the last checkpoint and first hears the
         asks since then again; its answers to those have been counted and are dropped.
         """
         self.crew.respawn(source)
@@ -147,5 +185,5 @@ class Collecting:
                 continue
             if dispatch.acknowledged[source] < len(self.crew.collectors):
                 self._dispatch(dispatch, source)
-            elif self.crew.remembers:
+            elif self.crew.keeps_state:
                 self._report(dispatch, source)

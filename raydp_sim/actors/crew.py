@@ -6,21 +6,29 @@ from typing import Any
 
 import numpy as np
 
-from raydp_sim.actors.aggregator import AggregatorActor, ServerActor
+from raydp_sim.actors.aggregator import AggregatorActor, AnalystActor, ServerActor, state_of
 from raydp_sim.actors.backend import Actor, Backend, Lost, Ref
 from raydp_sim.actors.client import ClientActor
 from raydp_sim.actors.ledger import LedgerActor
 from raydp_sim.actors.metrics import MetricsActor
+from raydp_sim.actors.scoring import Grouped
 from raydp_sim.actors.shuffler import ShufflerActor
 from raydp_sim.datasets import DATASETS
 from raydp_sim.datasets.base import Hidden
 from raydp_sim.errors import RunError
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.random import Stream
-from raydp_sim.scenario import Scenario
-from raydp_sim.tasks.base import Arrays
+from raydp_sim.scenario import Scenario, setting_of, settled
+from raydp_sim.tasks.base import Arrays, Task
 
 _MAX_DEATHS = 5
+
+Shards = Callable[[int, int], Arrays | None]
+"""(first, last) -> the state of these clients at the last checkpoint; None if there is none."""
+
+
+def _no_state(first: int, last: int) -> None:
+    """Start afresh."""
 
 
 def ranges(scenario: Scenario, cpus: int) -> list[tuple[int, int]]:
@@ -41,9 +49,9 @@ def ranges(scenario: Scenario, cpus: int) -> list[tuple[int, int]]:
 
 def _without_data(scenario: Scenario) -> dict[str, Any]:
     """Return the document for actors that have no business with the clients' data."""
-    document = scenario.document()
-    hidden = DATASETS.dump(Hidden(dimension=scenario.bound_mechanism.domain.width))
-    return {**document, "population": {**document["population"], "data": hidden}}
+    document, data = scenario.document(), scenario.population.data
+    hidden = {"data": DATASETS.dump(Hidden(of=data.shape(), called=data.names())), "group_data": {}}
+    return {**document, "population": {**document["population"], **hidden}}
 
 
 def _blinded(document: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +63,7 @@ def _blinded(document: dict[str, Any]) -> dict[str, Any]:
 class Crew:
     """Spawns the actors that the scenario's trust calls for and keeps their handles.
 
-    Only the driver holds a crew. The aggregator, in particular, is given no handle by anyone.
+    Only the driver holds a crew. Readers, in particular, are given no handle by anyone.
     """
 
     def __init__(
@@ -66,8 +74,8 @@ class Crew:
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
         # Calibrating may take seconds; the actors get its result.
-        scenario = scenario.settled()
-        self.scenario, self.backend = scenario, backend
+        scenario = settled(scenario)
+        self.scenario, self.backend, self.folder = scenario, backend, folder
         self.document = scenario.document()
         others = _without_data(scenario)
         self.ranges = ranges(scenario, backend.cpus())
@@ -75,32 +83,56 @@ class Crew:
         self.epochs = [0] * len(self.ranges)
         self.deaths = [0] * len(self.ranges)
         self.repetition = 0
-        self.remembers = bool(scenario.task.client_init(1))
-        self.remembered: Arrays | None = None  # what clients remembered at the last checkpoint
+        setting, task = setting_of(scenario), scenario.task
+        self.checkpoint: Shards = _no_state  # of clients at the last checkpoint
         self.progress = progress
         self.clients = [self._client(source) for source in range(len(self.ranges))]
         self.collectors: list[Actor]
-        if scenario.trust == "shuffle":
-            self.aggregator = backend.spawn(AggregatorActor, _blinded(others))
+        names = task.readers(setting)
+        if scenario.trust_model.shuffled:
+            blind = _blinded(others)
+            self.readers = [
+                backend.spawn(AggregatorActor, blind, reader) for reader in range(len(names))
+            ]
             number = scenario.shuffle.shufflers
             spread = number > 1
             self.collectors = [
                 backend.spawn(ShufflerActor, others, anywhere=spread) for _ in range(number)
             ]
         else:
-            self.aggregator = backend.spawn(ServerActor, others)
-            self.collectors = [self.aggregator]
+            lead = backend.spawn(ServerActor, others)
+            more = [backend.spawn(AnalystActor, others, reader) for reader in range(1, len(names))]
+            self.readers, self.collectors = [lead, *more], [lead]
+        self.lead = self.readers[0]
         self.ledger = backend.spawn(LedgerActor, others, str(folder / "ledger"))
         self.metrics = backend.spawn(MetricsActor, others, str(folder / "metrics"))
 
-    def begin(self, repetition: int, finished: int, saved: dict[str, Arrays] | None) -> None:
+    @property
+    def keeps_state(self) -> bool:
+        """Whether clients keep state from one release to the next."""
+        return type(self.scenario.task).memory is not Task.memory
+
+    def begin(
+        self,
+        repetition: int,
+        finished: int,
+        saved: dict[str, Arrays] | None,
+        checkpoint: Shards | None = None,
+    ) -> None:
         """Start or resume a repetition on every actor and wait until all are ready.
+
+        Args:
+            repetition: which one.
+            finished: releases that are done.
+            saved: what actors start from, but for clients.
+            checkpoint: reads the state of some clients from the last checkpoint; None: they start
+                afresh.
 
         Raises:
             InputError: when a client's data do not fit the mechanism.
         """
         self.repetition = repetition
-        self.remembered = saved["clients"] if saved is not None and self.remembers else None
+        self.checkpoint = checkpoint or _no_state
         loads = [self._load(source) for source in range(len(self.clients))]
         truths: dict[int, Counts] = {}
         waiting = {ref: source for source, ref in enumerate(loads)}
@@ -112,17 +144,29 @@ class Crew:
                 except Lost:
                     waiting[self.respawn(source)] = source
                 self.progress(len(truths), len(loads))
+        for source in range(len(self.clients)):
+            self._restore(source)
         population = np.sum([truths[source] for source in sorted(truths)], axis=0)
         calls = [
-            self.backend.call(self.aggregator, "begin", repetition, saved),
+            *(
+                self.backend.call(reader, "begin", repetition, state_of(number, saved))
+                for number, reader in enumerate(self.readers)
+            ),
             self.backend.call(self.ledger, "begin", repetition, finished),
-            self.backend.call(self.metrics, "begin", population, (saved or {}).get("metrics")),
+            self.backend.call(
+                self.metrics,
+                "begin",
+                repetition,
+                population,
+                (saved or {}).get("metrics"),
+                self._groups(),
+            ),
         ]
-        if self.scenario.trust == "shuffle":
+        if self.scenario.trust_model.shuffled:
             calls += [self.backend.call(c, "begin", repetition) for c in self.collectors]
-        if self.scenario.scheduled:
-            schedule, absent = (saved or {}).get("schedule"), self._absent(population)
-            calls.append(self.backend.call(self.collectors[0], "plan", schedule, absent))
+        # Also where clients decide for themselves: a task may ask for a size or for slots.
+        schedule, absent = (saved or {}).get("schedule") or None, self._absent(population)
+        calls.append(self.backend.call(self.collectors[0], "plan", schedule, absent))
         for (ref,) in calls:
             self._get(ref, "an actor")
         for source, epoch in enumerate(self.epochs):
@@ -133,15 +177,27 @@ class Crew:
         people = self.scenario.population
         if not people.needs_influence:
             return None
+        return people.absent(np.concatenate(self._from_all("influence", population)))
+
+    def _groups(self) -> Grouped | None:
+        """Return the truth about the population's groups, for the analyst."""
+        names = self.scenario.population.groups
+        if not names:
+            return None
+        clients, truths = zip(*self._from_all("groups"), strict=True)
+        return Grouped(names, np.sum(clients, axis=0), np.sum(truths, axis=0))
+
+    def _from_all(self, method: str, *args: Any) -> list[Any]:
+        """Ask all clients for what only a simulation may know, in their order."""
         parts: list[Any] = []
         for source in range(len(self.clients)):
             while len(parts) == source:
-                (ref,) = self.backend.call(self.clients[source], "influence", population)
+                (ref,) = self.backend.call(self.clients[source], method, *args)
                 try:
                     parts.append(self.backend.get(ref))
                 except Lost:
                     self.respawn(source)
-        return people.absent(np.concatenate(parts))
+        return parts
 
     def respawn(self, source: int) -> Ref:
         """Replace a dead client actor; from now on batches of its earlier epochs are refused.
@@ -160,7 +216,9 @@ class Crew:
         self.epochs[source] += 1
         self.clients[source] = self._client(source)
         self.announce(source, self.epochs[source])
-        return self._load(source)
+        loaded = self._load(source)
+        self._give_state(source)  # an actor's calls run in the order they were made
+        return loaded
 
     def announce(self, source: int, epoch: int) -> None:
         """Tell every collector which epoch of a placement is the living one."""
@@ -174,8 +232,8 @@ class Crew:
 
     def actors(self) -> list[Actor]:
         """Return every actor once."""
-        shufflers = self.collectors if self.scenario.trust == "shuffle" else []
-        return [*self.clients, *shufflers, self.aggregator, self.ledger, self.metrics]
+        shufflers = self.collectors if self.scenario.trust_model.shuffled else []
+        return [*self.clients, *shufflers, *self.readers, self.ledger, self.metrics]
 
     def stop(self) -> None:
         """End every actor."""
@@ -183,8 +241,22 @@ class Crew:
             self.backend.kill(actor)
 
     def _load(self, source: int) -> Ref:
-        arguments = (self.repetition, self.remembered)
-        return self.backend.call(self.clients[source], "load", *arguments)[0]
+        return self.backend.call(self.clients[source], "load", self.repetition)[0]
+
+    def _give_state(self, source: int) -> Ref:
+        """Send clients their state of the last checkpoint, if there is one."""
+        memory = self.checkpoint(*self.ranges[source]) if self.keeps_state else None
+        if memory is None:
+            return None
+        return self.backend.call(self.clients[source], "restore", memory)[0]
+
+    def _restore(self, source: int) -> None:
+        """Give clients their state and wait, so that one shard is here at a time."""
+        while (ref := self._give_state(source)) is not None:
+            try:
+                return self.backend.get(ref)  # type: ignore[no-any-return]
+            except Lost:
+                self.respawn(source)
 
     def _client(self, source: int) -> Actor:
         place = (source, self.epochs[source], *self.ranges[source])

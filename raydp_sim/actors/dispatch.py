@@ -1,16 +1,26 @@
 """What the driver knows of a release under way, and of the clock."""
 
+import json
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from raydp_sim.actors.answers import Receipt
 from raydp_sim.actors.backend import Ref
-from raydp_sim.actors.client import Receipt
-from raydp_sim.actors.metrics import Tally
+from raydp_sim.actors.scoring import Tally
+from raydp_sim.mechanisms import MECHANISMS
+from raydp_sim.mechanisms.randomizer import nothing_clipped
 from raydp_sim.schedule.batch import Timing
 from raydp_sim.tasks.base import Arrays, Ask
+
+
+class Asked(NamedTuple):
+    """An ask as the driver knows it: what is public and small, and where its broadcast is."""
+
+    head: Ask
+    broadcast: Ref
 
 
 @dataclass
@@ -19,21 +29,45 @@ class Dispatch:
 
     release: int
     time: float
-    ask: Any = field(default_factory=Ask)
+    asked: Any = None  # Asked, once the lead reader has said what is asked for
     cohort: Any = None
     timing: Timing | None = None
-    asks: dict[int, Any] = field(default_factory=dict)
+    versions: dict[int, Asked] = field(default_factory=dict)
     receipts: dict[int, Receipt] = field(default_factory=dict)
     acknowledged: dict[int, int] = field(default_factory=dict)
-    counts: dict[int, dict[str, int]] = field(default_factory=dict)
+    counts: dict[int, dict[str, Any]] = field(default_factory=dict)
     participants: list[Ref] = field(default_factory=list)
     charged: Ref = None
     chunks: deque[tuple[int, int]] = field(default_factory=deque)
     folding: int = 0
 
+    @property
+    def head(self) -> Ask:
+        """What is public of the ask."""
+        head: Ask = self.asked.head
+        return head
+
     def total(self, name: str) -> int:
         """Add up one of the collectors' counts."""
         return sum(counts[name] for counts in self.counts.values())
+
+    def slots(self) -> tuple[int, ...] | None:
+        """Add up the collectors' reports per slot, if there are slots."""
+        if self.head.slots is None:
+            return None
+        return tuple(np.sum([counts["slots"] for counts in self.counts.values()], axis=0).tolist())
+
+    def batch(self) -> dict[str, Any]:
+        """Return what is known of the batch besides who is in it; see `charging.Formed`."""
+        assert self.timing is not None
+        receipts = self.receipts.values()
+        return {
+            "values": self.total("messages") // self.head.mechanism.messages_per_report,
+            "fewest": min((receipt.fewest for receipt in receipts), default=1),
+            "most": max((receipt.most for receipt in receipts), default=1),
+            "weight": self.timing.weight,
+            "slots": self.slots(),
+        }
 
     def tally(self, repetition: int) -> Tally:
         """Return what is counted of the release, with the truth that only the analyst may know."""
@@ -42,6 +76,11 @@ class Dispatch:
         assert timing is not None
         if timing.asked is None:
             timing = replace(timing, asked=sum(receipt.reports for receipt in receipts))
+        clipped = nothing_clipped(self.head.mechanism)
+        for receipt in receipts:
+            clipped.add(receipt.clipped)
+        groups = [receipt.groups for receipt in receipts if receipt.groups is not None]
+        seen = [receipt.seen for receipt in receipts if receipt.seen is not None]
         return Tally(
             repetition=repetition,
             release=self.release,
@@ -49,30 +88,42 @@ class Dispatch:
             reports=self.total("reports"),
             messages=self.total("messages"),
             duplicates=self.total("duplicates"),
-            clipped=sum(receipt.clipped for receipt in receipts),
+            clipped=clipped,
             truth=np.sum([receipt.truth for receipt in receipts], axis=0),
+            seen=np.sum(seen, axis=0) if seen else None,
+            groups=np.sum(groups, axis=0) if groups else None,
         )
 
 
-def clock(due: float, told: dict[int, Ask]) -> Arrays:
-    """Return, for a checkpoint, when the next release is due and what older asks told clients."""
+_MECHANISM = "mechanism"
+
+
+def clock(due: float, asks: dict[int, Ask]) -> Arrays:
+    """Return, for a checkpoint, when the next release is due and what older asks were."""
     saved: Arrays = {"due": np.asarray(due)}
-    for version, ask in told.items():
+    for version, ask in asks.items():
+        saved[f"{version}/{_MECHANISM}"] = np.array(json.dumps(MECHANISMS.dump(ask.mechanism)))
         for name, array in ask.broadcast.items():
-            saved[f"{version}.{name}"] = array
+            saved[f"{version}/broadcast/{name}"] = array
     return saved
 
 
-def older_asks(saved: Arrays) -> dict[int, Any]:
+def older_asks(saved: Arrays) -> dict[int, Ask]:
     """Read the asks of older versions back; see `clock`.
 
     Example:
-        >>> sorted(older_asks(clock(3.0, {4: Ask({"model": np.zeros(2)})})))
-        [4]
+        >>> from raydp_sim.mechanisms import make
+        >>> ask = Ask(make("2rr", epsilon_local=1.0), {"model": np.zeros(2)})
+        >>> sorted(older_asks(clock(3.0, {4: ask}))[4].broadcast)
+        ['model']
     """
-    told: dict[int, Arrays] = {}
+    asks: dict[int, Ask] = {}
     for key, array in saved.items():
-        version, _, name = key.partition(".")
+        version, _, name = key.partition("/")
+        if name == _MECHANISM:
+            asks[int(version)] = Ask(MECHANISMS.parse(json.loads(str(array))))
+    for key, array in saved.items():
+        version, _, name = key.partition("/broadcast/")
         if name:
-            told.setdefault(int(version), {})[name] = array
-    return {version: Ask(broadcast) for version, broadcast in told.items()}
+            asks[int(version)].broadcast[name] = array
+    return asks

@@ -1,7 +1,9 @@
 """What every collector does: take batches in, refuse zombies, close a release once."""
 
-from raydp_sim.batches import Reports
-from raydp_sim.shuffle import Gathered, gather
+from typing import Any
+
+from raydp_sim.stream.batches import Reports
+from raydp_sim.stream.shuffle import Gathered, gather
 
 
 class Inbox:
@@ -34,8 +36,8 @@ class Inbox:
         return gather(self._open.pop(release, []))
 
 
-def batch_counts(batch: Gathered) -> dict[str, int]:
-    """Return what the driver is told of a closed batch; none of it names a client."""
+def batch_counts(batch: Gathered) -> dict[str, Any]:
+    """Return what the driver observes of a closed batch; none of it names a client."""
     return {
         "reports": batch.senders.reports(),
         "messages": len(batch.payload),

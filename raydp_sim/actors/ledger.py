@@ -1,18 +1,24 @@
 """The ledger actor: makes every event durable before its release."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from raydp_sim.accounting import release_event, worst_release
 from raydp_sim.errors import RunError
-from raydp_sim.privacy import store
-from raydp_sim.privacy.filter import Filter, Mask
-from raydp_sim.privacy.ledger import Guarantee, Ledger
+from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.privacy.events import Event, Release
+from raydp_sim.privacy.ledger import store
+from raydp_sim.privacy.ledger.filter import Filter, Mask
+from raydp_sim.privacy.ledger.views import Guarantee
 from raydp_sim.random import Ids
-from raydp_sim.scenario import Scenario
+from raydp_sim.scenario import Scenario, setting_of
+from raydp_sim.scenario.accounting import budgeted, formed_batch, opened, planned_releases
 from raydp_sim.tasks.base import Ask
+from raydp_sim.tasks.charging import charges
+from raydp_sim.tasks.claims import check_event
 
 
 class LedgerActor:
@@ -20,8 +26,9 @@ class LedgerActor:
 
     def __init__(self, document: dict[str, Any], folder: str) -> None:
         self.scenario = Scenario.model_validate(document)
-        self.mechanism = self.scenario.bound_mechanism
-        self.folder = Path(folder)
+        self.setting = setting_of(self.scenario)
+        self.mechanism = self.setting.mechanism
+        self.store = store.Writer(Path(folder), self.scenario.population.clients)
         given = self.scenario.privacy.budget
         self.budget = None if given is None else Filter(given.epsilon, given.delta)
         self.begin(0, 0)
@@ -33,33 +40,53 @@ class LedgerActor:
         draw for draw, and find themselves paid already.
         """
         self.repetition = repetition
-        self.ledger = Ledger(self.scenario.population.clients, self.scenario.privacy.delta)
+        self.ledger = opened(self.scenario, self.mechanism)
         self.paid: dict[int, store.Charge] = {}
-        for charge in store.charges(self.folder, repetition):
+        for charge in self.store.charges(repetition):
             if charge.release < finished:
                 self.ledger.charge(charge.event, charge.participants, charge.shuffled)
             else:
                 self.paid[charge.release] = charge
 
     def charge(
-        self, release: int, time: float, ask: Ask, *participants: Ids | range
+        self,
+        release: int,
+        time: float,
+        head: Ask,
+        batch: dict[str, Any],
+        *participants: Ids | range,
     ) -> tuple[Guarantee, int]:
         """Charge a release to everyone who took part; durable when this returns.
 
+        The task says what the batch that formed was; it is checked against what is known of it.
+
+        Args:
+            release: its number.
+            time: when its batch closed.
+            head: what is public of its ask.
+            batch: what else is known of its batch, see `charging.Formed`.
+            participants: as each collector knows them.
+
         Returns:
             What is proved so far, and how many clients this release was charged to.
+
+        Raises:
+            RunError: when the task claims what is not so; nothing was written down.
         """
         ids = store.canonical(
             participants[0] if len(participants) == 1 else self._union(participants)
         )
         if len(ids) == 0:
             return self.ledger.guarantee(), 0
-        mechanism = self.scenario.task.mechanism_for(self.mechanism, ask)
-        shuffled = release_event(self.scenario, mechanism, len(ids))
-        charge = store.Charge(self.repetition, release, time, mechanism.event(), ids, shuffled)
+        formed = replace(formed_batch(self.scenario, self.mechanism, len(ids)), **batch)
+        found = self.scenario.task.event(self.setting, head, formed)
+        check_event(found, head.mechanism, formed)
+        event, shuffled = charges(head.mechanism, found)
+        self._check(release, head.mechanism, event, shuffled)
+        charge = store.Charge(self.repetition, release, time, event, ids, shuffled)
         before = self.paid.pop(release, None)
         if before is None:
-            store.append(self.folder, charge, self.scenario.population.clients)
+            self.store.append(charge)
         elif not before.same_as(charge):
             raise RunError(
                 f"release {release} was paid for before the interruption with other participants; "
@@ -69,16 +96,32 @@ class LedgerActor:
         self.ledger.charge(charge.event, charge.participants, charge.shuffled)
         return self.ledger.guarantee(), len(ids)
 
+    def _check(
+        self, release: int, mechanism: Mechanism, event: Event, shuffled: Release | None
+    ) -> None:
+        """Refuse what does not go with the rest of the account, before anything is written."""
+        wrong = self.ledger.refuses(event, shuffled)
+        bare = math.isinf(event.epsilon) and shuffled is None
+        if bare != (self.scenario.privacy.guarantee == "none"):
+            wrong = "releases with and without a guarantee are never in one run"
+        if self.budget is not None:
+            # Whoever came could afford what was planned, and nothing else.
+            planned = planned_releases(self.scenario, self.mechanism)[0].ask.mechanism
+            if (mechanism.event(), mechanism.losses()) != (planned.event(), planned.losses()):
+                wrong = "its mechanism is not the planned one, which clients' budgets were made for"
+        if wrong is not None:
+            message = f"release {release} cannot be charged: {wrong}; nothing was released"
+            raise RunError(message, resumable=False)
+
     def able(self) -> Mask | None:
         """Say which clients can afford to take part once more; None without a budget.
 
         It follows from the releases charged so far. Whoever is asked next must be asked after this
-        and charged before anyone is asked again, or be let out of the cohorts meanwhile.
+        and charged before anyone is asked again, or be left out of the cohorts meanwhile.
         """
         if self.budget is None:
             return None
-        worst = worst_release(self.scenario, self.mechanism)
-        return self.ledger.able(self.mechanism.event(), worst, self.budget)
+        return self.ledger.able(*budgeted(self.scenario, self.mechanism), self.budget)
 
     def _union(self, parts: tuple[Ids | range, ...]) -> Ids:
         present = np.zeros(self.scenario.population.clients, np.bool_)
@@ -88,4 +131,4 @@ class LedgerActor:
 
     def compact(self) -> None:
         """Merge the rows into one file at the end of a run."""
-        store.compact(self.folder)
+        self.store.compact()

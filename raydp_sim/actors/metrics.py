@@ -1,35 +1,21 @@
 """The metrics actor: turns releases into rows and writes them as they happen."""
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from raydp_sim.actors import scoring
+from raydp_sim.actors.scoring import Grouped, Tally
 from raydp_sim.mechanisms.base import Counts
-from raydp_sim.metrics import streams
-from raydp_sim.privacy.ledger import Guarantee
-from raydp_sim.scenario import Scenario
-from raydp_sim.schedule.batch import Timing
-from raydp_sim.tasks.base import Arrays, Ask
+from raydp_sim.metrics import estimates, streams
+from raydp_sim.metrics.writer import Writer
+from raydp_sim.privacy.ledger.views import Guarantee
+from raydp_sim.scenario import Scenario, setting_of
+from raydp_sim.tasks.base import Arrays, Ask, Estimate, Truth
 
-_FLUSH_SECONDS = 1.0
-_FLUSH_ROWS = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """What the driver counted during a release, with the truth that only the analyst may know."""
-
-    repetition: int
-    release: int
-    timing: Timing
-    reports: int
-    messages: int
-    duplicates: int
-    clipped: int
-    truth: Counts
+_LAST = ("values", "standard_error")
 
 
 class MetricsActor:
@@ -37,90 +23,105 @@ class MetricsActor:
 
     def __init__(self, document: dict[str, Any], folder: str) -> None:
         self.scenario = Scenario.model_validate(document)
-        self.mechanism = self.scenario.bound_mechanism
-        self.folder = Path(folder)
-        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in streams.SCHEMAS}
-        self.flushed = self.started = time.monotonic()
+        self.setting = setting_of(self.scenario)
+        self.names = self.scenario.population.data.names()
+        self.writer = Writer(Path(folder))
+        self.started = time.monotonic()
 
-    def begin(self, population: Counts, saved: Arrays | None) -> None:
+    def begin(
+        self, repetition: int, population: Counts, saved: Arrays | None, groups: Grouped | None
+    ) -> None:
         """Start or resume a repetition: the truth about its population is known from now on."""
-        self.population = population
-        self.seen = np.zeros_like(population) if saved is None else saved["seen"]
+        self.repetition, self.population, self.groups = repetition, population, groups
+        saved = saved or {"seen": np.zeros_like(population)}
+        self.so_far = saved["seen"]
+        self.last = None
+        if "release" in saved:
+            self.last = int(saved["release"]), Estimate(*(saved[name] for name in _LAST))
 
     def seen_so_far(self) -> Arrays:
-        """Return the truth about all participations so far, for a checkpoint."""
-        return {"seen": self.seen}
+        """Return the truth about all participations so far and the last estimate, to be saved."""
+        found = {"seen": self.so_far}
+        if self.last is not None:
+            release, estimate = self.last
+            found |= {name: getattr(estimate, name) for name in _LAST}
+            found["release"] = np.asarray(release)
+        return found
 
     def record(
-        self, tally: Tally, ask: Ask, public: Arrays, charged: tuple[Guarantee, int]
+        self, tally: Tally, head: Ask, charged: tuple[Guarantee, int], *public: Arrays
     ) -> dict[str, Any]:
-        """Write the row of a release; return it for whoever watches."""
-        guarantee, participants = charged
-        task, timing = self.scenario.task, tally.timing
-        self.seen = self.seen + tally.truth
-        mechanism = task.mechanism_for(self.mechanism, ask)
-        row = {
-            "repetition": tally.repetition,
-            "release": tally.release,
-            "time": timing.closed,
-            "opened": timing.opened,
-            "participants": participants,
-            "batch_size": tally.reports,
-            "messages": tally.messages,
-            "asked": timing.asked,
-            "missing": timing.missing,
-            "dropped": timing.dropped,
-            "late": timing.late,
-            "repeated": timing.repeated,
-            "staleness": timing.staleness,
-            "stalest": timing.stalest,
-            "clipped": tally.clipped,
-            "bits": mechanism.bits * tally.reports,
-            "wire_bytes": -(-mechanism.bits // 8) * tally.reports,
-            "epsilon_local": mechanism.epsilon_of_report,
-            "epsilon": guarantee.epsilon,
-            "delta": guarantee.delta,
-            "epsilon_median": guarantee.median,
-            "bound": guarantee.bound,
-            "participation_bias": task.bias(self.mechanism, self.seen, self.population),
-            **task.score(self.mechanism, public, tally.truth, self.population),
-        }
-        self._keep("releases", row)
-        self._time(tally.repetition, tally.release, tally.reports, tally.duplicates)
-        return row
+        """Write the rows of a release; return what has one row of it, for whoever watches."""
+        self.so_far = self.so_far + tally.truth
+        row = scoring.release_row(tally, head.mechanism, *charged)
+        clipping = scoring.clipping_row(tally)
+        self.writer.row("releases", row)
+        self.writer.row("clipping", clipping)
+        truth = Truth(
+            cohort=tally.truth,
+            so_far=self.so_far,
+            population=self.population,
+            clipped=tally.clipped,
+            seen=tally.seen,
+            reports=tally.reports,
+        )
+        whole = {**row, **clipping}
+        task = self.scenario.task
+        rows = task.rows(self.setting, head, list(public), truth)
+        found = task.estimate(self.setting, public[0])
+        if found is not None:
+            self.last = tally.release, found
+            if estimates.written(tally.release, task.rounds, len(found.values)):
+                self._write_estimate(tally.release, found)
+        if self.groups is not None and tally.groups is not None:
+            own = scoring.group_rows(task, self.setting, found, self.groups, tally.groups)
+            rows = {**rows, "groups": own}
+        for stream, batch in rows.items():
+            keyed = streams.keyed(batch, tally.repetition, tally.release)
+            self.writer.batch(stream, keyed)
+            if stream == "errors" and keyed.num_rows == 1:
+                whole |= keyed.to_pylist()[0]
+        self._time(tally, tally.reports, tally.duplicates)
+        return whole
 
     def withhold(self, tally: Tally) -> None:
         """Write down that a batch was too small to be released."""
-        timing = tally.timing
-        row = {
-            "repetition": tally.repetition,
-            "release": tally.release,
-            "time": timing.closed,
-            "opened": timing.opened,
-            "reports": tally.reports,
-            "asked": timing.asked,
-            "dropped": timing.dropped,
-            "late": timing.late,
-        }
-        self._keep("withheld", row)
-        self._time(tally.repetition, tally.release, 0, 0)
+        self.writer.row("withheld", scoring.withheld_row(tally))
+        self._time(tally, 0, 0)
 
     def flush(self) -> None:
-        """Write what is waiting as one Parquet part per stream."""
-        for name, rows in self.rows.items():
-            if rows:
-                streams.write_part(self.folder, name, rows)
-        self.rows = {name: [] for name in streams.SCHEMAS}
-        self.flushed = time.monotonic()
+        """Write what is waiting."""
+        self.writer.flush()
 
-    def _time(self, repetition: int, release: int, reports: int, duplicates: int) -> None:
+    def finish(self) -> None:
+        """End a repetition: its last estimate is written, whichever release it is of.
+
+        In a part of its own, so that doing this again after an interruption changes nothing.
+        """
+        self.writer.flush()
+        if self.last is None:
+            return
+        release, found = self.last
+        if not estimates.written(release, self.scenario.task.rounds, len(found.values)):
+            self._write_estimate(release, found)
+            self.writer.flush()
+
+    def _write_estimate(self, release: int, found: Estimate) -> None:
+        rows = {
+            estimates.ESTIMATES: estimates.estimate_rows(
+                self.names, found.values, found.standard_error
+            )
+        }
+        task = self.scenario.task
+        whole, seen = (task.estimand(self.setting, t) for t in (self.population, self.so_far))
+        if whole is not None and seen is not None and len(whole) == len(found.values):
+            truth = estimates.truth_rows(self.names, found.values, whole, seen)
+            rows[estimates.TRUTH] = truth
+        for stream, batch in rows.items():
+            self.writer.batch(stream, streams.keyed(batch, self.repetition, release))
+
+    def _time(self, tally: Tally, reports: int, duplicates: int) -> None:
         wall = time.monotonic() - self.started
-        place = {"repetition": repetition, "release": release}
         counts = {"reports": reports, "duplicates": duplicates}
-        self._keep("timing", {**place, "wall_s": wall, **counts})
-        late = time.monotonic() - self.flushed > _FLUSH_SECONDS
-        if late or len(self.rows["timing"]) >= _FLUSH_ROWS:
-            self.flush()
-
-    def _keep(self, stream: str, row: dict[str, Any]) -> None:
-        self.rows[stream].append(row)
+        self.writer.row("timing", {**tally.place, "wall_s": wall, **counts})
+        self.writer.flush_if_late()

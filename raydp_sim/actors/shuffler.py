@@ -2,21 +2,23 @@
 
 from typing import Any
 
+import numpy as np
+
 from raydp_sim.actors.inbox import Inbox, batch_counts
-from raydp_sim.actors.scheduling import Scheduling
-from raydp_sim.batches import Reports, Shuffled
+from raydp_sim.actors.planning import Planning
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
-from raydp_sim.shuffle import Permuted, permute
-from raydp_sim.tasks.base import Ask
+from raydp_sim.schedule.batch import Cohort
+from raydp_sim.stream.batches import Reports, Shuffled, Slotted
+from raydp_sim.stream.shuffle import Permuted, permute
+from raydp_sim.tasks.base import Arrays, Ask
 
 
-class ShufflerActor(Scheduling):
+class ShufflerActor:
     """Serves every k-th bucket if there are k shufflers; the first one also plans batches."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.scenario = Scenario.model_validate(document)
-        self.mechanism = self.scenario.bound_mechanism
         self.begin(0)
 
     def begin(self, repetition: int) -> None:
@@ -24,6 +26,7 @@ class ShufflerActor(Scheduling):
         self.repetition = repetition
         self.inbox = Inbox()
         self.closed: dict[int, Permuted] = {}
+        self.planning = Planning(self.scenario, repetition)
 
     def admit(self, source: int, epoch: int) -> None:
         """See `Inbox.admit`."""
@@ -33,27 +36,48 @@ class ShufflerActor(Scheduling):
         """See `Inbox.collect`."""
         return self.inbox.collect(batch)
 
-    def close(self, release: int, ask: Ask) -> tuple[dict[str, int], Ids | range]:
+    def plan(self, saved: Arrays | None, absent: Any) -> None:
+        """See `Planning.start`."""
+        self.planning.start(saved, absent)
+
+    def choose(self, *arguments: Any) -> tuple[Any, Any]:
+        """See `Planning.choose`."""
+        return self.planning.choose(*arguments)
+
+    def scheduled(self, finished: int) -> Arrays:
+        """See `Planning.saved`."""
+        return self.planning.saved(finished)
+
+    def close(
+        self, release: int, head: Ask, cohort: Cohort | None
+    ) -> tuple[dict[str, Any], Ids | range]:
         """Close and permute a batch.
 
         Returns:
             The number of reports (counted by their first message), of messages, of duplicates
-            dropped and of bytes to come; and, for the ledger alone, who took part.
+            dropped, of bytes to come and of reports per slot; and, for the ledger alone, who took
+            part.
         """
-        batch = self.inbox.close(release)
-        mechanism = self.scenario.task.mechanism_for(self.mechanism, ask)
+        batch, mechanism = self.inbox.close(release), head.mechanism
+        counts = batch_counts(batch)
+        slots = None
+        if head.slots is not None and cohort is not None and cohort.slots is not None:
+            senders = batch.senders.listed()
+            slots = cohort.slots_of(senders.client)
+            first = slots[senders.sequence == 0]
+            counts["slots"] = np.bincount(first, minlength=len(head.slots)).tolist()
         stream = self.scenario.stream(self.repetition).at("permute", release)
-        permuted = permute(release, batch, mechanism.messages_per_report, mechanism.routing, stream)
-        self.closed[release] = permuted
-        return batch_counts(batch), batch.senders.participants()
+        messages, routing = mechanism.messages_per_report, mechanism.routing
+        self.closed[release] = permute(release, batch, messages, routing, stream, slots)
+        return counts, batch.senders.participants()
 
-    def chunk(self, release: int, first: int, last: int, final: bool) -> Shuffled:
-        """Let some groups of a closed batch out; called only once the release is paid for."""
+    def chunk(self, release: int, first: int, last: int, final: bool) -> Shuffled | Slotted:
+        """Hand out some groups of a closed batch; called only once the release is paid for."""
         chunk = self.closed[release].chunk(first, last)
         if final:
             del self.closed[release]
         return chunk
 
     def discard(self, release: int) -> None:
-        """Drop a batch that is too small to be let out."""
+        """Drop a batch that is too small to be released."""
         self.closed.pop(release, None)

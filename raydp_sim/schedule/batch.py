@@ -24,12 +24,20 @@ class Cohort:
         staleness: how many releases were made between a client's ask and this one.
         repeated: those of them whose report arrived twice.
         unused: clients, not among them, whose report arrives too late or was one too many.
+        slots: of each client, where the ask has slots; nobody but the shuffler and that client
+            knows it.
     """
 
     ids: Ids
     staleness: NDArray[np.int64]
     repeated: Ids = field(default_factory=_nobody)
     unused: Ids = field(default_factory=_nobody)
+    slots: NDArray[np.int64] | None = None
+
+    def slots_of(self, clients: Ids) -> NDArray[np.int64]:
+        """Return the slots of some of the clients, where the ask has slots."""
+        assert self.slots is not None
+        return np.asarray(self.slots[np.searchsorted(self.ids, clients)])
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,7 @@ class Timing:
         dropped: reports that were lost meanwhile.
         late: reports and copies that came after the close of the batch they were meant for.
         repeated: reports that came twice before the close.
+        discarded: reports that came in time but answer an ask of another mechanism.
         staleness: mean over the batch of how many releases a report's ask is behind.
         stalest: the largest of them.
         weight: mean weight of the batch's reports.
@@ -61,6 +70,7 @@ class Timing:
     dropped: int = 0
     late: int = 0
     repeated: int = 0
+    discarded: int = 0
     staleness: float = 0.0
     stalest: int = 0
     weight: float = 1.0

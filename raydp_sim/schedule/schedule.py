@@ -34,7 +34,7 @@ class Schedule:
         self.least = scenario.least_batch
         self.root, self.absent = root, absent
         self.after: dict[int, Snapshot] = {}
-        self.seen = scenario.trust == "local"
+        self.seen = scenario.trust_model.pays_unused
         self.buffer: Buffer | None = None
         if isinstance(self.policy, Asynchronous):
             patience = self.policy.longest_wait(self.population.typical_latency())
@@ -42,7 +42,12 @@ class Schedule:
             self.buffer = Buffer(self.policy, patience, self.least, clients, saved)
 
     def plan(
-        self, release: int, time: float, able: Mask | None = None
+        self,
+        release: int,
+        time: float,
+        able: Mask | None = None,
+        wanted: int | None = None,
+        minimum: int | None = None,
     ) -> tuple[Cohort, Timing] | None:
         """Plan the batch of a release; None if the run ends because nobody comes any more.
 
@@ -50,15 +55,21 @@ class Schedule:
             release: its number; releases are planned in order.
             time: when a round may begin.
             able: whose budget allows one more report; None without budgets.
+            wanted: clients in the batch; None: what the policy says.
+            minimum: smallest batch of this release, where that is more than of others.
         """
+        least = max(self.least, minimum or 1)
+        policy = self.policy if wanted is None else self.policy.sized(wanted)
         world = World(self.population, self.root, self.absent, able)
         if self.buffer is not None:
+            assert isinstance(policy, Asynchronous)
+            self.buffer.policy, self.buffer.least = policy, least
             planned = self.buffer.next(release, world, self.seen)
             self.after[release] = self.buffer.snapshot()
             self.after.pop(release - _KEPT, None)
             return planned
-        assert isinstance(self.policy, Rounds)
-        return plan_round(self.policy, self.least, release, time, world)
+        assert isinstance(policy, Rounds)
+        return plan_round(policy, least, release, time, world)
 
     def saved(self, finished: int) -> Arrays:
         """Return what a run needs to go on after its first `finished` releases."""

@@ -1,131 +1,310 @@
 """The one protocol of all tasks: a pure state machine around a mechanism."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from raydp_sim.batches import Reports, Shuffled
 from raydp_sim.mechanisms.base import Counts, Mechanism
+from raydp_sim.mechanisms.randomizer import Clipped, Randomizer
+from raydp_sim.privacy.events import Release
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import Piece
+from raydp_sim.stream.batches import Reports, Shuffled, Slotted
+from raydp_sim.tasks.charging import Formed as Formed
+from raydp_sim.tasks.charging import usual_event
+from raydp_sim.tasks.estimate import Estimate as Estimate
+from raydp_sim.tasks.estimate import usual_estimate
+from raydp_sim.tasks.expected import Expected, Outlook
 
 Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
+Batch = Reports | Shuffled | Slotted
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a task may know before the run; the same for every actor.
+
+    Attributes:
+        mechanism: the scenario's, calibrated.
+        clients: size of the population.
+        shape: of what one client holds; `(width,)` where it is a vector.
+        delta: `privacy.delta` of the scenario.
+    """
+
+    mechanism: Mechanism
+    clients: int
+    shape: tuple[int, ...]
+    delta: float
 
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """What the clients are told: the model or query that they answer."""
+    """What is public about a release.
 
+    Attributes:
+        mechanism: what the answers are randomized with; whoever handles them finds it here.
+            Reports that answer asks of different mechanisms are never in one batch.
+        broadcast: model or query; an object of its own that clients and readers fetch and the
+            driver never does.
+        cohort: clients wanted in the batch; None: what the participation policy says.
+        minimum: smallest batch that may be released; None: `shuffle.min_batch`. Never less than it.
+        slots: how many reports each slot is to have; the shuffler assigns clients to slots at
+            random and in secret, and readers are handed the batch slot by slot.
+    """
+
+    mechanism: Mechanism
     broadcast: Arrays = field(default_factory=dict)
+    cohort: int | None = None
+    minimum: int | None = None
+    slots: tuple[int, ...] | None = None
+
+    @property
+    def wanted(self) -> int | None:
+        """Clients that the batch is to have; None: what the participation policy says."""
+        return self.cohort if self.slots is None else sum(self.slots)
+
+
+class Answer(NamedTuple):
+    """What a block of clients computed.
+
+    Attributes:
+        values: one row per value, of any float type; checked against the domain of the ask's
+            mechanism before anything is randomized.
+        owner: which client of the block each row is of, ascending, where clients send several
+            values each; None: one row per client.
+        memory: client state from now on, one row per client of the block.
+        seen: exact sums for the simulation's analyst (losses, hits); they add up over clients.
+    """
+
+    values: NDArray[Any]
+    owner: NDArray[np.int64] | None = None
+    memory: Arrays = {}  # noqa: RUF012  # never written to
+    seen: Counts | None = None
+
+
+class Planned(NamedTuple):
+    """Releases of one kind that a run will make.
+
+    Attributes:
+        ask: as these releases will have it; its broadcast does not matter.
+        times: how many.
+        disjoint: whether no client is in more than one of them.
+        fixed: whether all of them have this very mechanism; if not, only its guarantee and the
+            length of its reports.
+    """
+
+    ask: Ask
+    times: int
+    disjoint: bool = False
+    fixed: bool = True
+
+    @property
+    def per_client(self) -> int:
+        """In how many of them one client can be."""
+        return 1 if self.disjoint else self.times
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What only the analyst of a simulation knows of a release; see `Task.rows`.
+
+    Attributes:
+        cohort: `Task.truth` of those who took part.
+        so_far: the same, added up over all releases so far.
+        population: the same of everyone.
+        clipped: what the domain cut off.
+        seen: sum of the answers' `seen`; None where there is none.
+        reports: clients whose report is in the batch.
+    """
+
+    cohort: Counts
+    so_far: Counts
+    population: Counts
+    clipped: Clipped
+    seen: Counts | None
+    reports: int
 
 
 class Task(Piece):
-    """What clients compute, and what the server makes of the randomized answers.
+    """What clients compute, and what readers make of the randomized answers.
 
-    State, broadcast and what clients remember are dictionaries of arrays, so that checkpoints need
-    to know nothing about them. Nothing here sees Ray, a clock or a file. `fold` and `step` are
-    given the mechanism of their release, all other methods the scenario's.
+    State, broadcast and client state are dictionaries of arrays, so that checkpoints need to know
+    nothing about them. Nothing here sees Ray, a clock or a file. Readers are numbered; the first
+    one's state leads the run, the others are analysts.
+
+    A class of one's own is checked by `raydp-sim check module:Class`, with each of its `examples`:
+    sections of a small scenario that it is played in, where they differ from the usual ones.
 
     Fields:
-        rounds: how many releases are asked for.
+        rounds: how many releases are asked for at most.
     """
 
-    # Whether an ask depends on the releases before it; if not, rounds may overlap.
-    adaptive: ClassVar[bool]
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"task": {"rounds": 3}},)
+    # Whether an ask may depend on the releases before it; if not, rounds may overlap.
+    adaptive: ClassVar[bool] = True
+    # Whether an adaptive task may end the run before its plan is done. Then all of the plan is
+    # charged from the first release on: when a run ended tells something of what was released.
+    open_ended: ClassVar[bool] = True
     rounds: Annotated[int, Field(ge=1)] = 1
 
-    def init(self, mechanism: Mechanism) -> Arrays:
-        """Return the state before the first release."""
-        raise NotImplementedError
+    # Before the run.
 
-    def ask(self, state: Arrays) -> Ask:
-        """Return what the clients are told; of a task that is not adaptive, always the same."""
-        return Ask()
+    def plan(self, setting: Setting) -> tuple[Planned, ...]:
+        """Return what the run will release, in order: targets, budgets and pre-flight rest on it.
 
-    def mechanism_for(self, mechanism: Mechanism, ask: Ask) -> Mechanism:
-        """Return what the answers to an ask are randomized with.
-
-        Everyone who handles them finds it from the ask, which is public: clients, shufflers, the
-        aggregator and the ledger. Protocols of several stages make it from the scenario's.
+        Guarantees and lengths of reports must not depend on earlier releases.
         """
-        return mechanism
+        return (Planned(Ask(setting.mechanism), self.rounds),)
 
-    def stages(self, mechanism: Mechanism) -> tuple[tuple[Mechanism, int], ...]:
-        """Return the mechanisms of a whole run, in order, and how many releases each makes.
-
-        Their guarantees and the length of their reports must not depend on earlier releases, for
-        plans are made with them.
-        """
-        return ((mechanism, self.rounds),)
+    def width(self, shape: tuple[int, ...]) -> int:
+        """Return the length of the values, from the shape of what a client holds."""
+        return shape[-1]
 
     @property
     def spends(self) -> int:
         """How often a client in every release spends the guarantee of the scenario's mechanism."""
         return self.rounds
 
-    def client_init(self, clients: int) -> Arrays:
-        """Return what clients remember before their first ask: columns, one row per client.
+    def readers(self, setting: Setting) -> tuple[str, ...]:
+        """Return the names of those who are handed every batch; the first leads the run."""
+        return ("aggregator",)
 
-        Tasks whose clients remember nothing return no columns.
+    def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
+        """Refuse what clients hold, before the run, if it can never be used.
+
+        Values are checked whenever they are randomized; this only says so earlier.
+
+        Raises:
+            InputError: names the client.
         """
-        return {}
 
-    def client(
-        self, ask: Ask, data: Floats, client_state: Arrays, stream: ClientStream
-    ) -> tuple[Floats, Arrays]:
-        """Compute each client's value inside the mechanism's domain, one row per client.
+    def expected(self, setting: Setting, outlook: Outlook) -> Expected | None:
+        """Return the squared error to expect, for the pre-flight; None where no formula is known.
 
-        Returns:
-            The values, and the rows of what these clients remember from now on.
-        """
-        raise NotImplementedError
-
-    def fold(self, mechanism: Mechanism, counts: Counts, batch: Reports | Shuffled) -> Counts:
-        """Add a chunk of messages to the accumulator."""
-        if mechanism.messages_per_report == 1:
-            index = np.broadcast_to(np.int64(0), len(batch.payload))  # costs nothing to make
-        else:
-            index = batch.index
-        return mechanism.fold(counts, index, batch.payload)
-
-    def step(
-        self,
-        mechanism: Mechanism,
-        state: Arrays,
-        counts: Counts,
-        stream: Stream,
-        weight: float = 1.0,
-    ) -> tuple[Arrays, Arrays]:
-        """Return the next state and what this release makes public.
-
-        `weight` is the mean weight of the reports: clients multiply their values by theirs before
-        they randomize them.
-        """
-        raise NotImplementedError
-
-    # For the analyst of a simulation only: no actor of the protocol sees any of it.
-
-    def truth(self, mechanism: Mechanism, data: Floats) -> Counts:
-        """Return an exact summary of some clients' data; summaries of disjoint sets add up."""
-        raise NotImplementedError
-
-    def score(
-        self, mechanism: Mechanism, public: Arrays, cohort: Counts, population: Counts
-    ) -> dict[str, float]:
-        """Compare a release with the truth of its cohort and of the population."""
-        raise NotImplementedError
-
-    def bias(self, mechanism: Mechanism, seen: Counts, population: Counts) -> float | None:
-        """Say how far the data of all who took part so far are from the population's, if known.
-
-        No noise is in it: it is what is wrong even if privacy cost nothing.
+        It may look at the data, as only a simulation can.
         """
         return None
 
-    def influence(self, mechanism: Mechanism, data: Floats, population: Counts) -> Floats:
+    # The protocol.
+
+    @abstractmethod
+    def init(self, setting: Setting) -> Arrays:
+        """Return a reader's state before the first release."""
+
+    def ask(self, setting: Setting, state: Arrays) -> Ask | None:
+        """Return the next ask, or None to end the run; the same one if not adaptive."""
+        return Ask(setting.mechanism)
+
+    def memory(self, setting: Setting, data: Any, stream: ClientStream) -> Arrays:
+        """Return the state of clients before their first ask: columns, one row per client.
+
+        Tasks whose clients keep no state return no columns.
+        """
+        return {}
+
+    @abstractmethod
+    def client(
+        self,
+        setting: Setting,
+        ask: Ask,
+        data: Any,
+        memory: Arrays,
+        slots: NDArray[np.int64] | None,
+        randomizer: Randomizer,
+        stream: ClientStream,
+    ) -> Answer:
+        """Compute the values of a block of clients.
+
+        Args:
+            setting: of the run.
+            ask: that they answer.
+            data: what they hold, one row per client.
+            memory: their state, one row per client.
+            slots: of each client, where the ask has slots.
+            randomizer: for noise inside local steps; the answer's values are randomized anyway.
+            stream: of the task's own draws.
+        """
+
+    def zero(self, setting: Setting, ask: Ask, reader: int) -> Any:
+        """Return an empty accumulator of a reader."""
+        return ask.mechanism.zero()
+
+    def fold(self, setting: Setting, ask: Ask, reader: int, accumulator: Any, batch: Batch) -> Any:
+        """Add a chunk of messages to the accumulator; in any order, with one result."""
+        messages = ask.mechanism.messages_per_report
+        if messages == 1:
+            index = np.broadcast_to(np.int64(0), len(batch.payload))  # costs nothing to make
+        else:
+            index = batch.index % messages  # a client may have sent several values
+        return ask.mechanism.fold(accumulator, index, batch.payload)
+
+    @abstractmethod
+    def step(
+        self,
+        setting: Setting,
+        ask: Ask,
+        reader: int,
+        state: Arrays,
+        accumulator: Any,
+        formed: Formed,
+        stream: Stream,
+    ) -> tuple[Arrays, Arrays]:
+        """Return a reader's next state and what it makes public.
+
+        Args:
+            setting: of the run.
+            ask: that was answered.
+            reader: number of the reader.
+            state: of the reader.
+            accumulator: of all messages of the release.
+            formed: what is public of the batch: its reports, their mean weight, and per slot.
+            stream: of the reader's noise.
+        """
+
+    def event(self, setting: Setting, ask: Ask, formed: Formed) -> Release | None:
+        """Return the privacy event of the batch that formed; None if only its reports count.
+
+        What it returns is checked against what the engine knows of the batch (`claims`). A
+        `LocalReport` of unit `item` says that a client's reports are charged item by item.
+        """
+        return usual_event(ask.mechanism, formed)
+
+    def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
+        """Return the best that is known after a release, from what the lead reader made public.
+
+        This is the answer of a run that ends here. None where a task learns no such thing.
+        """
+        return usual_estimate(public)
+
+    # For the analyst of a simulation only: no actor of the protocol sees any of it.
+
+    @abstractmethod
+    def truth(self, setting: Setting, data: Any) -> Counts:
+        """Return an exact summary of some clients' raw data; summaries of disjoint sets add up."""
+
+    @abstractmethod
+    def rows(
+        self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
+    ) -> dict[str, pa.RecordBatch]:
+        """Return the rows of a release by stream; see `metrics.streams.released`.
+
+        Args:
+            setting: of the run.
+            ask: that was answered.
+            public: what each reader made public.
+            truth: of the release.
+        """
+
+    def estimand(self, setting: Setting, truth: Counts) -> Floats | None:
+        """Return what `estimate` is an estimate of, if `truth` is that of everyone of interest."""
+        return None
+
+    def influence(self, setting: Setting, data: Any, population: Counts) -> Floats:
         """Return how far each client pulls the estimate; whoever pulls most is missed most."""
         raise NotImplementedError

@@ -3,19 +3,35 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field
 
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.mechanisms.base import LIMITS, Counts, Mechanism, Positive
+from raydp_sim.mechanisms.parts.rotation import Hadamard, padded_dimension
 from raydp_sim.mechanisms.projected_mean import ProjectedMean
-from raydp_sim.mechanisms.rotation import Hadamard, padded_dimension
+from raydp_sim.mechanisms.randomizer import Randomizer
 from raydp_sim.mechanisms.user_range import MOST_BINS, RangeSplit, UserRange
+from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.random import ClientStream, Stream
-from raydp_sim.tasks.base import Arrays, Ask, Floats, Task
-from raydp_sim.tasks.mean import Mean, distance, exact_mean
+from raydp_sim.tasks.base import (
+    Answer,
+    Arrays,
+    Ask,
+    Floats,
+    Formed,
+    Planned,
+    Setting,
+    Task,
+    Truth,
+)
+from raydp_sim.tasks.estimate import noise_variance
+from raydp_sim.tasks.expected import Expected, Outlook
+from raydp_sim.tasks.mean import distance, exact_mean, total_of
 
 
 @dataclass(frozen=True)
@@ -81,7 +97,19 @@ class UserMean(Task):
     """
 
     kind: ClassVar[str] = "user-mean"
+    examples: ClassVar[tuple[dict[str, Any], ...]] = tuple(
+        {
+            "task": {"samples": 50, "sigma": 1.0},
+            "population": {
+                "clients": 41,
+                "data": {"kind": "gaussian", "dimension": dimension, "clip": 4.0},
+            },
+            "mechanism": {"kind": "projected-mean", "radius": 4.0, "epsilon_local": 2.0},
+        }
+        for dimension in (1, 3)
+    )
     adaptive = True
+    open_ended = False
     rounds: Annotated[int, Field(ge=2, le=2)] = 2
     samples: Annotated[int, Field(ge=1)]
     sigma: Positive
@@ -140,16 +168,12 @@ class UserMean(Task):
         }
         return ProjectedMean.model_validate({**mechanism.model_dump(), **found})
 
-    def mechanism_for(self, mechanism: Mechanism, ask: Ask) -> Mechanism:
-        """Return the search, or the mean around the centre that the ask tells of."""
-        if int(ask.broadcast["stage"]) == 0:
-            return self.search(mechanism)
-        return self.around(mechanism, ask.broadcast["centre"])
-
-    def stages(self, mechanism: Mechanism) -> tuple[tuple[Mechanism, int], ...]:
+    def plan(self, setting: Setting) -> tuple[Planned, ...]:
         """Return the search and the mean; no guarantee depends on the centre."""
+        mechanism = setting.mechanism
         anywhere = np.zeros(self.grid(mechanism).coordinates)
-        return (self.search(mechanism), 1), (self.around(mechanism, anywhere), 1)
+        search, around = self.search(mechanism), self.around(mechanism, anywhere)
+        return Planned(Ask(search), 1), Planned(Ask(around), 1, fixed=False)
 
     @property
     def spends(self) -> int:
@@ -179,45 +203,78 @@ class UserMean(Task):
 
         f(3 tau, epsilon / 2) / n, f the worst case of R^linf (Theorem 3.7.1): about tau^2 / n.
         """
-        _, (mean, _) = self.stages(mechanism)
-        return mean.worst_mse() / max(1, reports)
+        anywhere = np.zeros(self.grid(mechanism).coordinates)
+        return self.around(mechanism, anywhere).worst_mse() / max(1, reports)
+
+    def expected(self, setting: Setting, outlook: Outlook) -> Expected:
+        """Return what the theorem promises of the second release, and how often it may fail."""
+        mechanism, reports = setting.mechanism, round(outlook.reports)
+        bound = self.error_bound(mechanism, reports)
+        fails = self.failure_probability(mechanism, reports)
+        return Expected(
+            release=bound,
+            run=bound,
+            exact=False,
+            note=f"if the range found is right; missed with probability at most {fails:.2g}",
+            run_score="squared_error_cohort",
+        )
 
     # The protocol.
 
-    def init(self, mechanism: Mechanism) -> Arrays:
+    def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
+        """Refuse means outside the ball that the search covers."""
+        setting.mechanism.admit(data, ids)
+
+    def init(self, setting: Setting) -> Arrays:
         """Start before the search."""
-        grid = self.grid(mechanism)
+        grid = self.grid(setting.mechanism)
         return {
             "stage": np.zeros((), np.int64),
             "centre": np.zeros(grid.coordinates),
             "half": np.asarray(grid.half),
             "tau": np.asarray(grid.tau),
-            "dimension": np.asarray(mechanism.need_dimension()),
+            "dimension": np.asarray(setting.mechanism.need_dimension()),
         }
 
-    def ask(self, state: Arrays) -> Ask:
-        """Tell the clients which stage it is, the bins, and the centre that was found."""
-        return Ask({name: state[name] for name in ("stage", "centre", "half", "tau")})
+    def ask(self, setting: Setting, state: Arrays) -> Ask | None:
+        """Ask for the bins, then for means around the centre that was found, and end."""
+        if int(state["stage"]) == 0:
+            mechanism: Mechanism = self.search(setting.mechanism)
+        elif int(state["stage"]) == 1:
+            mechanism = self.around(setting.mechanism, state["centre"])
+        else:
+            return None
+        return Ask(mechanism, {name: state[name] for name in ("stage", "centre", "half", "tau")})
 
     def client(
-        self, ask: Ask, data: Floats, client_state: Arrays, stream: ClientStream
-    ) -> tuple[Floats, Arrays]:
+        self,
+        setting: Setting,
+        ask: Ask,
+        data: Any,
+        memory: Arrays,
+        slots: NDArray[np.int64] | None,
+        randomizer: Randomizer,
+        stream: ClientStream,
+    ) -> Answer:
         """Rotate the client's mean; for the search, find its bins."""
-        rotated = data if data.shape[1] == 1 else self._rotation(data.shape[1]).rotate(data)
+        own = setting.mechanism.admit(data, stream.ids).values
+        rotated = own if own.shape[1] == 1 else self._rotation(own.shape[1]).rotate(own)
         if int(ask.broadcast["stage"]) == 0:
-            return _grid_of(ask.broadcast).bin_of(rotated), client_state
-        return rotated, client_state
+            return Answer(_grid_of(ask.broadcast).bin_of(rotated), memory=memory)
+        return Answer(rotated, memory=memory)
 
     def step(
         self,
-        mechanism: Mechanism,
+        setting: Setting,
+        ask: Ask,
+        reader: int,
         state: Arrays,
-        counts: Counts,
+        accumulator: Any,
+        formed: Formed,
         stream: Stream,
-        weight: float = 1.0,
     ) -> tuple[Arrays, Arrays]:
         """Find the densest bins, or estimate the mean; rotate back what is made public."""
-        decoded = mechanism.decode(counts, stream)
+        decoded = ask.mechanism.decode(accumulator, stream)
         after = {**state, "stage": np.asarray(state["stage"] + 1)}
         if int(state["stage"]) == 0:
             grid = _grid_of(state)
@@ -225,31 +282,44 @@ class UserMean(Task):
             after["centre"] = decoded = grid.centre_of(densest)
         d = int(state["dimension"])
         estimate = decoded if d == 1 else self._rotation(d).back(decoded[None])[0, :d]
-        return after, {"estimate": estimate, "stage": state["stage"]}
+        made = {"estimate": estimate, "stage": state["stage"]}
+        if int(state["stage"]) == 1:
+            # Rotated back, a coordinate weighs all rotated ones alike, which are independent.
+            variance = noise_variance(ask.mechanism, decoded, formed.reports, formed.weight)
+            made["standard_error"] = np.full(d, math.sqrt(variance.mean()))
+        return after, made
 
     # For the analyst.
 
-    def truth(self, mechanism: Mechanism, data: Floats) -> Counts:
+    def truth(self, setting: Setting, data: Any) -> Counts:
         """Return the exact sum of the clients' means and their number."""
-        return Mean().truth(mechanism, data)
+        return total_of(setting.mechanism, data)
 
-    def score(
-        self, mechanism: Mechanism, public: Arrays, cohort: Counts, population: Counts
-    ) -> dict[str, float]:
+    def estimand(self, setting: Setting, truth: Counts) -> Floats:
+        """Return the mean of the clients' means."""
+        return exact_mean(setting.mechanism, truth)
+
+    def rows(
+        self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
+    ) -> dict[str, pa.RecordBatch]:
         """Return the squared errors, and what the theorem promises with which probability."""
-        grid, reports = self.grid(mechanism), int(cohort[-1])
-        if int(public["stage"]) == 0:
+        mechanism, released = setting.mechanism, public[0]
+        grid, reports = self.grid(mechanism), int(truth.cohort[-1])
+        if int(released["stage"]) == 0:
             # Every client's mean, and so their mean, is within 3 tau of the centre found.
             bound = grid.coordinates * (3.0 * grid.tau) ** 2
         else:
             bound = self.error_bound(mechanism, reports)
-        estimate = public["estimate"]
-        return {
-            "squared_error_cohort": distance(estimate, exact_mean(mechanism, cohort)),
-            "squared_error_population": distance(estimate, exact_mean(mechanism, population)),
+        estimate = released["estimate"]
+        seen, whole = (exact_mean(mechanism, t) for t in (truth.so_far, truth.population))
+        scores = {
+            "squared_error_cohort": distance(estimate, exact_mean(mechanism, truth.cohort)),
+            "squared_error_population": distance(estimate, whole),
             "error_bound": bound,
             "failure_probability": self.failure_probability(mechanism, reports),
+            "participation_bias": math.sqrt(distance(seen, whole)),
         }
+        return {"errors": simulation_only(scores)}
 
     def _rotation(self, dimension: int) -> Hadamard:
         return _hadamard(padded_dimension("hadamard", dimension), self.rotation_seed)

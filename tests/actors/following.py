@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from raydp_sim.tasks.base import Ask
+from raydp_sim.tasks.base import Answer, Ask
 from raydp_sim.tasks.mean import Mean
 
 
@@ -14,8 +14,8 @@ class Following(Mean):
     kind: ClassVar[str] = "following"
     adaptive = True
 
-    def ask(self, state):
-        return Ask({"factor": 1.0 / (1.0 + state["releases"])})
+    def ask(self, setting, state):
+        return Ask(setting.mechanism, {"factor": np.asarray(1.0 / (1.0 + state["releases"]))})
 
-    def client(self, ask, data, client_state, stream):
-        return data * np.asarray(ask.broadcast["factor"]), client_state
+    def client(self, setting, ask, data, memory, slots, randomizer, stream):
+        return Answer(data * np.asarray(ask.broadcast["factor"]), memory=memory)

@@ -1,7 +1,7 @@
-"""Play a scenario and die by SIGKILL just before command number N: killed.py SCENARIO OUT N.
+"""Play a scenario and die by SIGKILL just before command number N: killed.py SCENARIO N=OUT...
 
-The commands are the engine's: ask, close, charge, release, discard. With N = -1 nothing is killed
-and the number of commands is printed.
+The commands are the engine's: ask, close, charge, release, discard. Several deaths are played one
+after the other, each in a process of its own, and their exit codes printed as one JSON list.
 """
 
 import json
@@ -15,14 +15,14 @@ from raydp_sim.run import prepare
 from raydp_sim.scenario import parse
 
 
-def main() -> None:
-    file, out, last = sys.argv[1], sys.argv[2], int(sys.argv[3])
+def play(file: str, death: str) -> None:
+    last, out = death.split("=", 1)
     commands = 0
     execute = Conductor.execute
 
     def counting(self, command):
         nonlocal commands
-        if commands == last:
+        if commands == int(last):
             os.kill(os.getpid(), signal.SIGKILL)
         commands += 1
         execute(self, command)
@@ -30,7 +30,19 @@ def main() -> None:
     Conductor.execute = counting
     for _ in prepare(parse(json.loads(Path(file).read_text())), out).play():
         pass
-    print(commands)
+
+
+def main() -> None:
+    file, *deaths = sys.argv[1:]
+    codes = []
+    for death in deaths:
+        # Forked before anything is played, so the imports are paid for once.
+        child = os.fork()
+        if child == 0:
+            play(file, death)
+            os._exit(0)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    print(json.dumps(codes))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""A task whose clients remember, for tests: a report is damped by how often its sender reported."""
+"""Tasks whose clients keep state: a report is damped by how often its sender reported."""
 
 from typing import ClassVar
 
 import numpy as np
 
-from raydp_sim.tasks.base import Ask
+from raydp_sim.tasks.base import Answer, Ask
 from raydp_sim.tasks.mean import Mean
 
 
@@ -14,16 +14,17 @@ class Remembering(Mean):
     kind: ClassVar[str] = "remembering"
     adaptive = True
 
-    def ask(self, state):
-        return Ask({"shift": state["total"] * 1e-3})
+    def ask(self, setting, state):
+        return Ask(setting.mechanism, {"shift": state["total"] * 1e-3})
 
-    def client_init(self, clients):
-        return {"reports": np.zeros(clients, np.int64), "last": np.zeros((clients, 2))}
+    def memory(self, setting, data, stream):
+        # Made from the data: what a client starts with is its own.
+        return {"reports": np.zeros(len(data), np.int64), "last": np.array(data[:, :2])}
 
-    def client(self, ask, data, client_state, stream):
-        reports = client_state["reports"] + 1
+    def client(self, setting, ask, data, memory, slots, randomizer, stream):
+        reports = memory["reports"] + 1
         values = np.clip(data / reports[:, None] + ask.broadcast["shift"], -1.0, 1.0)
-        return values, {"reports": reports, "last": values[:, :2]}
+        return Answer(values, memory={"reports": reports, "last": values[:, :2]})
 
 
 class Drawing(Mean):
@@ -31,8 +32,8 @@ class Drawing(Mean):
 
     kind: ClassVar[str] = "drawing"
 
-    def client_init(self, clients):
-        return {"drawn": np.zeros(clients)}
+    def memory(self, setting, data, stream):
+        return {"drawn": np.zeros(len(data))}
 
-    def client(self, ask, data, client_state, stream):
-        return data, {"drawn": stream.uniform("flip")[:, 0]}
+    def client(self, setting, ask, data, memory, slots, randomizer, stream):
+        return Answer(data, memory={"drawn": stream.uniform("flip")[:, 0]})

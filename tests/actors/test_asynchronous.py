@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from raydp_sim.accounting import sampling_counts
 from raydp_sim.actors.client import ClientActor
 from raydp_sim.metrics import streams
-from raydp_sim.privacy import store
+from raydp_sim.privacy.ledger import store
 from raydp_sim.run import prepare, reopen, run
+from raydp_sim.scenario import bound_mechanism
+from raydp_sim.scenario.accounting import sampling_counts
 from raydp_sim.schedule.batch import Cohort
 from raydp_sim.schedule.schedule import Schedule
 from raydp_sim.tasks.base import Ask
@@ -98,20 +99,21 @@ def test_an_interrupted_run_takes_its_calendar_up_again(policy, task, tmp_path):
 def test_a_late_client_answers_the_ask_that_it_was_given():
     base = late("asynchronous", FOLLOWING)
     actor = ClientActor(base.document(), 0, 0, 0, 150)
-    actor.load(0, None)
+    actor.load(0)
     asked = []
     task = type(base.task)
     original = task.client
 
-    def watching(self, ask, data, state, stream):
+    def watching(self, setting, ask, data, memory, slots, randomizer, stream):
         asked.append((float(ask.broadcast["factor"]), stream.ids.tolist()))
-        return original(self, ask, data, state, stream)
+        return original(self, setting, ask, data, memory, slots, randomizer, stream)
 
     ids, stale = np.array([3, 9, 40, 41], np.uint32), np.array([0, 2, 0, 1])
-    asks = [Ask({"factor": np.asarray(factor)}) for factor in (0.5, 0.25, 0.125)]
+    heads = [Ask(actor.setting.mechanism)] * 3
+    broadcasts = [{"factor": np.asarray(factor)} for factor in (0.5, 0.25, 0.125)]
     actor.scenario.task.__class__.client = watching
     try:
-        actor.report(6, 0.0, Cohort(ids, stale), 1, (4, 5, 6), *asks)
+        actor.report(6, 0.0, Cohort(ids, stale), 1, (4, 5, 6), *heads, *broadcasts)
     finally:
         task.client = original
     assert sorted(asked) == [(0.125, [3, 40]), (0.25, [41]), (0.5, [9])]
@@ -144,7 +146,7 @@ def test_a_weighted_estimate_is_unbiased_for_the_weighted_mean(tmp_path):
     result = run(base, out=tmp_path / "run")
     rows = result.metrics.to_pylist()
     assert max(row["staleness"] for row in rows) > 0.5
-    mechanism = base.bound_mechanism
+    mechanism = bound_mechanism(base)
     worst = max(mechanism.worst_mse() / row["batch_size"] for row in rows)
     # The weights shrink the signal, not the noise: (1 + s)^-1/2 at the largest mean staleness.
     shrunk = min((1.0 + row["stalest"]) ** -0.5 for row in rows)
@@ -157,7 +159,7 @@ def test_copies_are_sent_and_counted_once(tmp_path):
     rows = result.metrics.to_pylist()
     timing = streams.read(tmp_path / "run" / "metrics", "timing").to_pylist()
     released = {row["release"]: row for row in rows}
-    messages = late("asynchronous").bound_mechanism.messages_per_report
+    messages = bound_mechanism(late("asynchronous")).messages_per_report
     for entry in timing:
         if entry["release"] in released:
             row = released[entry["release"]]
@@ -267,9 +269,9 @@ def test_round_lengths_that_tell_devices_apart_void_the_sampling():
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize(("policy", "task"), [("asynchronous", FOLLOWING), ("waiting", "mean")])
-def test_ray_gives_what_inline_gives(policy, task, tmp_path, ray_session):
-    base = late(policy, task, privacy={"budget": {"epsilon": 6.0, "delta": 1e-6}})
+def test_ray_gives_what_inline_gives(tmp_path, ray_session):
+    """Stale reports, answers to older asks, batches that wait, and budgets."""
+    base = late("waiting", FOLLOWING, privacy={"budget": {"epsilon": 6.0, "delta": 1e-6}})
     run(base, out=tmp_path / "inline")
-    run(with_placement(base, 2, backend="ray", clients_per_actor=60), out=tmp_path / "ray")
+    run(with_placement(base, 2, backend="ray", clients_per_actor=75), out=tmp_path / "ray")
     assert_identical(tmp_path / "inline", tmp_path / "ray")

@@ -1,4 +1,4 @@
-"""What clients remember survives placement, respawning and a kill."""
+"""Client state survives placement, respawning and a kill."""
 
 import random
 
@@ -11,7 +11,7 @@ from raydp_sim.actors.crew import Crew
 from raydp_sim.run import Run, prepare, reopen, run
 from raydp_sim.tasks.base import Ask
 from tests.actors.scrambled import Scrambled
-from tests.conftest import assert_identical, scenario, with_placement
+from tests.conftest import assert_identical, client_state, scenario, with_placement
 
 
 def remembering(rounds=9):
@@ -23,6 +23,17 @@ def remembering(rounds=9):
     )
 
 
+def keep(conductor, finished):
+    """Make a checkpoint as a run does, in memory."""
+    conductor.checkpoint(finished)
+    kept = {
+        (first, last): {name: np.array(column) for name, column in columns.items()}
+        for first, last, columns in conductor.shards()
+    }
+    conductor.crew.checkpoint = lambda first, last: kept[first, last]
+    conductor.checkpointed()
+
+
 def test_results_do_not_depend_on_placement(tmp_path):
     base = remembering()
     run(base, out=tmp_path / "base")
@@ -30,12 +41,12 @@ def test_results_do_not_depend_on_placement(tmp_path):
         out = tmp_path / str(per_actor)
         run(with_placement(base, shufflers, clients_per_actor=per_actor), out=out)
         assert_identical(tmp_path / "base", out)
-    with np.load(next((tmp_path / "base" / "checkpoints").glob("*.npz"))) as saved:
-        assert saved["clients/reports"].shape == (90,) and saved["clients/reports"].max() > 3
+    reports = client_state(tmp_path / "base")["reports"]
+    assert reports.shape == (90,) and reports.max() > 3
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_respawned_actor_remembers_what_its_clients_did(seed, tmp_path):
+def test_a_respawned_actor_restores_its_client_state(seed, tmp_path):
     """Actors die at random moments; checkpoints are made at every third release."""
     base = with_placement(remembering(), clients_per_actor=20)
     expected = run(base, out=tmp_path / "expected").metrics.to_pylist()
@@ -44,7 +55,7 @@ def test_a_respawned_actor_remembers_what_its_clients_did(seed, tmp_path):
     crew.begin(0, 0, None)
     (tmp_path / "ledger").mkdir()
     conductor = Conductor(crew)
-    conductor.on_finished = lambda finished: finished % 3 or conductor.checkpoint(finished)
+    conductor.on_finished = lambda finished: finished % 3 or keep(conductor, finished)
     call = backend.call
 
     def deadly(actor, method, *args, returns=1):
@@ -66,16 +77,16 @@ def test_a_tasks_draws_are_never_the_randomizers():
         mechanism={"kind": "2rr", "epsilon_local": 1.0},
     )
     actor = ClientActor(base.document(), 0, 0, 0, 400)
-    actor.load(0, None)
-    _, batch = actor.report(0, 0.0, None, 1, (), Ask())
+    actor.load(0)
+    _, batch = actor.report(0, 0.0, None, 1, (0,), Ask(actor.setting.mechanism), {})
     flip = 1 / (1 + np.exp(1.0))
-    predicted = actor.remembered()["drawn"] < flip
+    predicted = actor.memory()["drawn"] < flip
     # Of 400 clients about 107 send a 1; all of them would be predicted.
     assert (batch.payload == 1).sum() > 50 and (predicted == (batch.payload == 1)).mean() < 0.8
 
 
 @pytest.mark.parametrize("stop", [1, 4, 8])
-def test_a_resumed_run_remembers(stop, tmp_path):
+def test_a_resumed_run_restores_client_state(stop, tmp_path):
     base = with_placement(remembering(), clients_per_actor=20, checkpoint_seconds=0)
     run(base, out=tmp_path / "whole")
     interrupted: Run = prepare(base, out=tmp_path / "part")
@@ -89,7 +100,7 @@ def test_a_resumed_run_remembers(stop, tmp_path):
 
 
 @pytest.mark.cluster
-def test_a_killed_process_remembers_on_ray(tmp_path, ray_session):
+def test_a_killed_process_restores_client_state_on_ray(tmp_path, ray_session):
     from raydp_sim.actors.on_ray import OnRay
 
     base = with_placement(remembering(), backend="ray", clients_per_actor=45)
@@ -98,7 +109,7 @@ def test_a_killed_process_remembers_on_ray(tmp_path, ray_session):
     crew.begin(0, 0, None)
     (tmp_path / "ledger").mkdir()
     conductor = Conductor(crew)
-    conductor.on_finished = lambda finished: finished % 4 or conductor.checkpoint(finished)
+    conductor.on_finished = lambda finished: finished % 4 or keep(conductor, finished)
     rows = []
     for row in conductor.play(9):
         rows.append(row)

@@ -16,7 +16,8 @@ from tests.conftest import assert_identical, scenario, with_placement
 @pytest.mark.parametrize(
     "address,says",
     [
-        ("127.0.0.1:1", "no Ray cluster answers there"),
+        ("127.0.0.1:1", "no Ray cluster answers there.*ray start --head"),
+        ("127.0.0.1:99999", "no Ray cluster answers there"),
         ("ray://127.0.0.1:10001", "write host:port"),
         ("nonsense", "write host:port"),
     ],

@@ -11,12 +11,13 @@ from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.inbox import Inbox
 from raydp_sim.actors.ledger import LedgerActor
-from raydp_sim.batches import BUCKETS, Everyone, Listed, Reports, Shuffled
 from raydp_sim.datasets.base import Dataset, Hidden
 from raydp_sim.errors import InputError, RunError
-from raydp_sim.privacy import store
+from raydp_sim.privacy.ledger import store
 from raydp_sim.run import run
-from raydp_sim.shuffle import Gathered
+from raydp_sim.scenario import bound_mechanism
+from raydp_sim.stream.batches import BUCKETS, Everyone, Listed, Reports, Shuffled
+from raydp_sim.stream.shuffle import Gathered
 from tests.actors.scrambled import Scrambled
 from tests.conftest import scenario, with_placement
 
@@ -48,7 +49,7 @@ def test_every_field_the_aggregator_receives_is_free_of_clients(tmp_path):
     call = backend.call
 
     def recording(actor, method, *args, returns=1):
-        if actor is crew.aggregator:
+        if actor is crew.lead:
             received.append((method, args))
         return call(actor, method, *args, returns=returns)
 
@@ -56,21 +57,24 @@ def test_every_field_the_aggregator_receives_is_free_of_clients(tmp_path):
     crew.begin(0, 0, None)
     (tmp_path / "ledger").mkdir()
     list(Conductor(crew).play(2))
-    assert {method for method, _ in received} == {"begin", "fold", "step"}
+    assert {method for method, _ in received} == {"begin", "ask", "fold", "step"}
     chunks = 0
     for method, args in received:
-        for value in (getattr(arg, "value", arg) for arg in args):
+        given = [getattr(arg, "value", arg) for arg in args]
+        if method == "fold":
+            assert given.pop(0) in (0, 1)
+        for value in given:
             if method != "fold":
-                # The number of a release, or the mean weight of its reports.
+                # The number of a release, how many reports it has, or their mean weight.
                 assert value is None or isinstance(value, int | float)
                 continue
             chunks += 1
             assert type(value) is Shuffled
             names = {field.name for field in dataclasses.fields(value)}
             assert names == {"release", "groups", "lengths", "payload"} and not names & FORBIDDEN
-            reports = base.bound_mechanism.messages_per_report
+            reports = bound_mechanism(base).messages_per_report
             assert value.groups.max() < reports * BUCKETS
-            assert (value.payload < 2 * base.bound_mechanism.domain.dimension).all()
+            assert (value.payload < 2 * bound_mechanism(base).domain.dimension).all()
             assert value.payload.ndim == 1 and len(value.payload) == value.lengths.sum()
     assert chunks >= 4
 
@@ -110,10 +114,11 @@ def forbidden_in(aggregator):
 
 def test_the_aggregator_holds_no_handle_and_no_ids(tmp_path):
     crew = played(Scrambled(2), tmp_path, shuffled_scenario())
-    assert type(crew.aggregator) is AggregatorActor
-    assert forbidden_in(crew.aggregator) == []
+    assert type(crew.lead) is AggregatorActor
+    assert forbidden_in(crew.lead) == []
     methods = {name for name, _ in inspect.getmembers(AggregatorActor, inspect.isfunction)}
-    assert methods == {"__init__", "begin", "ask", "fold", "step", "checkpoint"}
+    public = {"__init__", "begin", "ask", "expect", "fold", "step", "checkpoint"}
+    assert methods == public | {"_expect", "_ask", "_fold"}
 
 
 @pytest.mark.cluster
@@ -123,7 +128,7 @@ def test_the_aggregator_process_holds_no_handle_either(tmp_path, ray_session):
     from raydp_sim.actors.on_ray import OnRay
 
     crew = played(OnRay(), tmp_path, shuffled_scenario(200))
-    assert ray.get(crew.aggregator.__ray_call__.remote(forbidden_in)) == []
+    assert ray.get(crew.lead.__ray_call__.remote(forbidden_in)) == []
     crew.stop()
 
 
@@ -132,8 +137,8 @@ def test_no_actor_but_the_clients_can_read_the_data(tmp_path):
     data = {"kind": "file", "path": str(tmp_path / "data.npy")}
     base = scenario(population={"clients": 50, "data": data}, rounds=2)
     crew = played(Scrambled(2), tmp_path, base)
-    assert forbidden_in(crew.aggregator) == []
-    for actor in (*crew.collectors, crew.aggregator, crew.ledger, crew.metrics):
+    assert forbidden_in(crew.lead) == []
+    for actor in (*crew.collectors, crew.lead, crew.ledger, crew.metrics):
         assert isinstance(actor.scenario.population.data, Hidden)
         with pytest.raises(InputError, match="hidden"):
             actor.scenario.population.data.values(np.arange(1, dtype=np.uint32), None)
@@ -141,13 +146,13 @@ def test_no_actor_but_the_clients_can_read_the_data(tmp_path):
 
 def test_the_search_for_handles_would_find_one(tmp_path):
     crew = played(Scrambled(2), tmp_path, shuffled_scenario())
-    crew.aggregator.ledger = [crew.ledger]
-    assert "raydp_sim.actors.ledger.LedgerActor" in forbidden_in(crew.aggregator)
+    crew.lead.ledger = [crew.ledger]
+    assert "raydp_sim.actors.ledger.LedgerActor" in forbidden_in(crew.lead)
 
 
 def test_the_aggregator_has_a_seed_of_its_own(tmp_path):
     crew = played(Scrambled(2), tmp_path, shuffled_scenario())
-    assert crew.aggregator.scenario.seed != crew.scenario.seed
+    assert crew.lead.scenario.seed != crew.scenario.seed
 
 
 def test_the_aggregator_refuses_reports():
@@ -155,7 +160,7 @@ def test_the_aggregator_refuses_reports():
     senders = Listed(column.astype(np.uint32), column.astype(np.uint16))
     reports = Reports(0, 0, 0, senders, column, column)
     with pytest.raises(RunError, match="not Shuffled"):
-        AggregatorActor(scenario().document()).fold(reports)
+        AggregatorActor(scenario().document()).fold(0, reports)
 
 
 def test_the_ledger_row_is_on_disk_before_anything_of_its_release_is_let_out(tmp_path, monkeypatch):
@@ -163,10 +168,10 @@ def test_the_ledger_row_is_on_disk_before_anything_of_its_release_is_let_out(tmp
     seen = []
     fold = AggregatorActor.fold
 
-    def checked(self, *parts):
+    def checked(self, release, *parts):
         rows = store.read(tmp_path / "run" / "ledger")["release"].to_pylist()
-        seen.append(parts[0].release in rows)
-        return fold(self, *parts)
+        seen.append(release in rows and all(part.release == release for part in parts))
+        return fold(self, release, *parts)
 
     monkeypatch.setattr(AggregatorActor, "fold", checked)
     run(base, out=tmp_path / "run")
@@ -177,7 +182,7 @@ def test_a_charge_that_fails_stops_the_release(tmp_path, monkeypatch):
     folded = []
     fold = AggregatorActor.fold
     monkeypatch.setattr(
-        AggregatorActor, "fold", lambda self, *parts: (folded.append(1), fold(self, *parts))[1]
+        AggregatorActor, "fold", lambda self, *args: (folded.append(1), fold(self, *args))[1]
     )
 
     def refused(self, *args):

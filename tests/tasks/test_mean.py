@@ -5,42 +5,59 @@ import pytest
 
 from raydp_sim.errors import RunError
 from raydp_sim.mechanisms import make
+from raydp_sim.mechanisms.randomizer import nothing_clipped
+from raydp_sim.metrics.streams import visibility
 from raydp_sim.random import Stream
 from raydp_sim.run import run
-from raydp_sim.tasks.mean import Mean
+from raydp_sim.scenario import bound_mechanism
+from raydp_sim.stream.trust import TRUSTS
+from raydp_sim.tasks.base import Ask, Formed, Setting, Truth
+from raydp_sim.tasks.mean import Mean, exact_mean
 from tests.conftest import LINF, scenario
 
 MECHANISM = make(**LINF, dimension=6)
+SETTING = Setting(MECHANISM, clients=1000, shape=(6,), delta=1e-6)
 
 
 def test_truths_of_disjoint_sets_add_up_exactly():
     data = np.random.default_rng(1).uniform(-1, 1, (1000, 6))
-    whole = Mean().truth(MECHANISM, data)
-    parts = [Mean().truth(MECHANISM, data[i::7]) for i in range(7)]
+    whole = Mean().truth(SETTING, data)
+    parts = [Mean().truth(SETTING, data[i::7]) for i in range(7)]
     assert np.array_equal(whole, np.sum(parts, axis=0))
     assert whole[-1] == 1000
-    assert np.allclose(whole[:-1] / 2**36 / 1000, data.mean(axis=0), atol=1e-10)
+    assert np.allclose(exact_mean(MECHANISM, whole), data.mean(axis=0), rtol=0, atol=1e-11)
 
 
 def test_scores_are_squared_distances():
     data = np.random.default_rng(1).uniform(-1, 1, (50, 6))
     task = Mean()
-    whole, cohort = task.truth(MECHANISM, data), task.truth(MECHANISM, data[:20])
+    whole, cohort = task.truth(SETTING, data), task.truth(SETTING, data[:20])
     public = {"estimate": np.zeros(6), "running": np.ones(6)}
-    scores = task.score(MECHANISM, public, cohort, whole)
+    truth = Truth(cohort, cohort, whole, nothing_clipped(MECHANISM), None, 20)
+    rows = task.rows(SETTING, Ask(MECHANISM), [public], truth)
+    assert set(rows) == {"errors"} and visibility(rows["errors"].schema) == "simulation-only"
+    (scores,) = rows["errors"].to_pylist()
     population, chosen = data.mean(axis=0), data[:20].mean(axis=0)
     assert scores["squared_error_cohort"] == pytest.approx((chosen**2).sum(), rel=1e-6)
     assert scores["squared_error_population"] == pytest.approx((population**2).sum(), rel=1e-6)
     assert scores["running_squared_error"] == pytest.approx(((population - 1) ** 2).sum(), rel=1e-6)
+    # Nothing was clipped, so all that is between the estimate and the cohort's mean is noise.
+    assert scores["noise"] ** 2 == pytest.approx(scores["squared_error_cohort"])
+    assert scores["clipping_bias"] == 0.0
+    missed = ((chosen - population) ** 2).sum()
+    assert scores["participation_bias"] ** 2 == pytest.approx(missed, rel=1e-6)
 
 
 def test_the_running_mean_averages_the_estimates():
-    task, state = Mean(), Mean().init(MECHANISM)
+    task, state = Mean(), Mean().init(SETTING)
+    formed = Formed(200, TRUSTS["shuffle"])
     seen = []
     for release in range(3):
         counts = MECHANISM.zero()
         counts += release + 1
-        state, public = task.step(MECHANISM, state, counts, Stream(release))
+        state, public = task.step(
+            SETTING, Ask(MECHANISM), 0, state, counts, formed, Stream(release)
+        )
         seen.append(public["estimate"])
         assert np.allclose(public["running"], np.mean(seen, axis=0))
 
@@ -56,7 +73,7 @@ def test_the_error_of_a_run_is_what_the_mechanism_promises(tmp_path):
     result = run(base, out=tmp_path / "run")
     ids = np.arange(200, dtype=np.uint32)
     data = base.population.data.values(ids, base.stream(0).at("data"))
-    expected = base.bound_mechanism.mse(data).sum() / 200**2
+    expected = bound_mechanism(base).mse(data).sum() / 200**2
     measured = result.metrics["squared_error_cohort"].to_numpy().mean()
     assert abs(measured / expected - 1) < 5.5 * 0.058
     running = result.summary["metrics"]["running_squared_error"]
@@ -66,7 +83,7 @@ def test_the_error_of_a_run_is_what_the_mechanism_promises(tmp_path):
 def test_rows_say_who_took_part_and_what_it_cost(tmp_path):
     base = scenario(rounds=5, participation={"kind": "uniform", "sampled": 40})
     result = run(base, out=tmp_path / "run")
-    mechanism = base.bound_mechanism
+    mechanism = bound_mechanism(base)
     for release, row in enumerate(result.metrics.to_pylist()):
         assert row["release"] == release and row["time"] == float(release)
         assert row["participants"] == row["batch_size"] == 40 and row["missing"] == 0
@@ -86,7 +103,7 @@ def test_without_a_shuffler_epsilon_is_the_local_one_times_the_participations(tm
     chosen = {"kind": "uniform", "sampled": 40}
     base = scenario(rounds=5, trust="local", participation=chosen)
     result = run(base, out=tmp_path / "run")
-    local = base.bound_mechanism.event().epsilon
+    local = bound_mechanism(base).event().epsilon
     privacy = result.summary["privacy"]
     assert privacy["bound"] == "local-composition" and privacy["delta"] == 0
     assert privacy["epsilon"] == result.metrics["epsilon"].to_pylist()[-1]
@@ -137,11 +154,11 @@ def test_a_target_is_met_by_the_end_and_never_exceeded(trust, mechanism, tmp_pat
         assert privacy["epsilon"] > 2.99
 
 
-def test_gaussian_noise_of_a_trusted_aggregator_is_composed_by_its_divergences(tmp_path):
+def test_gaussian_noise_of_a_trusted_aggregator_is_composed_by_its_losses(tmp_path):
     mechanism = {"kind": "central-gaussian", "radius": 3.0, "epsilon": 0.2, "delta": 1e-8}
     base = scenario(rounds=50, trust="central", mechanism=mechanism)
     privacy = run(base, out=tmp_path / "run").summary["privacy"]
-    assert privacy["bound"] == "rdp-best" and "trusted" in privacy["assumption"]
+    assert privacy["bound"] == "pld-noise" and "trusted" in privacy["assumption"]
     # Basic composition would give 10; the square root of the rounds is what noise really costs.
     assert 0.2 < privacy["epsilon"] < 2.0 and privacy["delta"] == 1e-6
 
@@ -157,7 +174,7 @@ def test_a_central_target_is_met_through_the_shuffler(participation, reached, tm
     base = scenario(
         2000, 5, mechanism=mechanism, participation=participation, shuffle={"min_batch": 400}
     )
-    assert base.bound_mechanism.epsilon_local > 2 * 1.0 / 5
+    assert bound_mechanism(base).epsilon_local > 2 * 1.0 / 5
     privacy = run(base, out=tmp_path / "run").summary["privacy"]
     assert reached < privacy["epsilon"] <= 1.0 and privacy["delta"] == 1e-6
 

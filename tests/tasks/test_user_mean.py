@@ -3,21 +3,23 @@
 import numpy as np
 import pytest
 
-from raydp_sim.accounting import planned, release_event
 from raydp_sim.actors.backend import Inline
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
 from raydp_sim.datasets.samples import Samples
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms import make
-from raydp_sim.privacy import store
+from raydp_sim.mechanisms.randomizer import Randomizer
 from raydp_sim.privacy.events import MultiMessageShuffle, Shuffle, SubsampledShuffle
+from raydp_sim.privacy.ledger import store
 from raydp_sim.random import Stream
 from raydp_sim.run import prepare, reopen, run
-from raydp_sim.scenario import parse
-from raydp_sim.tasks.base import Ask
+from raydp_sim.scenario import bound_mechanism, parse, setting_of
+from raydp_sim.scenario.accounting import planned, release_event
+from raydp_sim.stream.trust import TRUSTS
+from raydp_sim.tasks.base import Formed, Setting
 from raydp_sim.tasks.user_mean import UserMean
-from tests.conftest import assert_identical, scenario, with_placement
+from tests.conftest import assert_identical, placed_everywhere, scenario, with_placement
 from tests.mechanisms.support import folded
 
 MECHANISM = {"kind": "projected-mean", "radius": 10.0, "epsilon_local": 2.0, "levels": 3}
@@ -36,31 +38,50 @@ def user_level(clients=4000, samples=100, dimension=1, mean=3.7, **sections):
     return scenario(**{**usual, **sections})
 
 
+def known(mechanism):
+    return Setting(mechanism, mechanism.clients, (mechanism.dimension,), delta=1e-6)
+
+
+def formed(reports):
+    return Formed(reports, TRUSTS["local"])
+
+
+def stages(base):
+    return [part.ask.mechanism for part in base.task.plan(setting_of(base))]
+
+
+def answered(task, setting, ask, data, stream):
+    own = stream.clients(np.arange(len(data), dtype=np.uint32))
+    return task.client(setting, ask, data, {}, None, Randomizer(ask.mechanism), own)
+
+
 def test_the_densest_bin_becomes_the_centre_and_the_first_of_equals():
     task = UserMean(samples=100, sigma=1.0)
     mechanism = make(**MECHANISM, clients=4000, dimension=1)
-    search = task.search(mechanism)
-    state = task.init(mechanism)
-    assert task.mechanism_for(mechanism, task.ask(state)) == search
+    setting, search = known(mechanism), task.search(mechanism)
+    state = task.init(setting)
+    ask = task.ask(setting, state)
+    assert ask.mechanism == search
     # A stream of signs that match one code word and no other.
     payload = np.arange(32) * 2 + 1 - np.bitwise_count(np.arange(32) & 13) % 2
     counts = search.fold(search.zero(), np.zeros(32), payload.astype(np.uint8)[:, None])
-    after, public = task.step(search, state, counts, Stream(0))
+    after, public = task.step(setting, ask, 0, state, counts, formed(32), Stream(0))
     grid = task.grid(mechanism)
     assert after["centre"] == pytest.approx(-10 + grid.tau * 27) and int(after["stage"]) == 1
     assert public["estimate"] == after["centre"]
-    mean = task.mechanism_for(mechanism, task.ask(after))
+    mean = task.ask(setting, after).mechanism
     assert mean.centre == after["centre"].tolist() and mean.reach == 3 * grid.tau
-    nothing, _ = task.step(search, state, search.zero(), Stream(0))
+    nothing, _ = task.step(setting, ask, 0, state, search.zero(), formed(0), Stream(0))
     assert nothing["centre"] == pytest.approx(-10 + grid.tau)
 
 
 def test_a_value_is_in_the_bin_whose_centre_is_within_tau():
     task = UserMean(samples=100, sigma=1.0)
     mechanism = make(**MECHANISM, clients=4000, dimension=1)
-    grid, ask = task.grid(mechanism), task.ask(task.init(mechanism))
+    setting, grid = known(mechanism), task.grid(mechanism)
+    ask = task.ask(setting, task.init(setting))
     data = np.linspace(-10, 10, 1001)[:, None]
-    bins, _ = task.client(ask, data, {}, Stream(0).clients(np.arange(1001)))
+    bins = answered(task, setting, ask, data, Stream(0)).values
     assert bins.min() == 0 and bins.max() == grid.bins - 1
     far = np.abs(data - grid.centre_of(bins)).max()
     assert far <= grid.tau * (1 + 1e-9)
@@ -69,25 +90,30 @@ def test_a_value_is_in_the_bin_whose_centre_is_within_tau():
 def test_vectors_are_rotated_and_rotated_back():
     task = UserMean(samples=100, sigma=1.0)
     mechanism = make(**MECHANISM, clients=4000, dimension=3)
-    state = task.init(mechanism)
+    setting = known(mechanism)
+    state = {**task.init(setting), "stage": np.asarray(1)}
     data = np.random.default_rng(1).uniform(-10, 10, (50, 3))
-    later = Ask({**task.ask(state).broadcast, "stage": np.asarray(1)})
-    rotated, _ = task.client(later, data, {}, Stream(0).clients(np.arange(50)))
+    rotated = answered(task, setting, task.ask(setting, state), data, Stream(0)).values
     assert rotated.shape == (50, 4)
     assert np.linalg.norm(rotated, axis=1) == pytest.approx(np.linalg.norm(data, axis=1))
     assert np.abs(rotated).max() <= task.grid(mechanism).half
     assert task._rotation(3).back(rotated)[:, :3] == pytest.approx(data)
 
 
-@pytest.mark.parametrize("dimension,split", [(1, "clients"), (3, "clients"), (2, "budget")])
-@pytest.mark.parametrize("trust", ["local", "shuffle"])
-def test_results_do_not_depend_on_placement(dimension, split, trust, tmp_path):
+@pytest.mark.parametrize(
+    "trust,dimension,split",
+    [
+        ("local", 3, "clients"),
+        ("local", 2, "budget"),
+        ("shuffle", 1, "clients"),
+        ("shuffle", 2, "budget"),
+    ],
+)
+def test_results_do_not_depend_on_placement(trust, dimension, split, tmp_path):
     base = user_level(600, 400, dimension, trust=trust, range_split=split)
     run(base, out=tmp_path / "base")
-    for per_actor, shufflers in ((50, 2), (170, 5)):
-        out = tmp_path / f"{per_actor}"
-        run(with_placement(base, shufflers, clients_per_actor=per_actor), out=out)
-        assert_identical(tmp_path / "base", out)
+    run(with_placement(base, 5, clients_per_actor=50), out=tmp_path / "placed")
+    assert_identical(tmp_path / "base", tmp_path / "placed")
 
 
 @pytest.mark.cluster
@@ -111,17 +137,36 @@ def test_a_run_stopped_between_the_stages_resumes_with_the_centre(trust, tmp_pat
     assert_identical(tmp_path / "whole", tmp_path / "part")
 
 
+def test_late_reports_of_the_search_are_discarded_behind_a_shuffler(tmp_path):
+    """Work takes about as long as a batch takes to fill, so many come late to the mean."""
+    latency = {"kind": "lognormal", "median": 20.0, "sigma": 1.0}
+    data = {"kind": "samples", "samples": 400, "mean": 3.7}
+    base = user_level(
+        trust="shuffle",
+        population={"clients": 1000, "data": data, "latency": latency},
+        participation={"kind": "asynchronous", "batch": 300, "every": 60.0},
+        shuffle={"min_batch": 50},
+    )
+    search, mean = placed_everywhere(base, tmp_path).metrics.to_pylist()
+    assert search["discarded"] == 0 and search["batch_size"] == 300
+    assert 0 < mean["discarded"] and mean["batch_size"] == 300 - mean["discarded"] >= 50
+    assert mean["staleness"] == 0.0 and mean["squared_error_cohort"] < 0.1
+    with pytest.raises(InputError, match=r"participation.kind is 'asynchronous'; this task has"):
+        user_level(participation={"kind": "asynchronous", "batch": 300, "every": 60.0})
+
+
 def played(task, mechanism, data, seed):
     """The two stages without actors; returns the estimate and how much was clipped."""
-    state, clipped = task.init(mechanism), 0
+    setting = known(mechanism)
+    state, clipped = task.init(setting), 0
     ids = np.arange(len(data))
     for release in range(2):
-        ask = task.ask(state)
-        stage = task.mechanism_for(mechanism, ask)
-        stream = Stream(seed).at("randomize", release).clients(ids)
-        values, _ = task.client(ask, data, {}, stream)
-        payload, more = stage.randomize(values, stream)
-        state, public = task.step(stage, state, folded(stage, payload), Stream(seed))
+        ask = task.ask(setting, state)
+        stage, place = ask.mechanism, Stream(seed).at("randomize", release)
+        values = answered(task, setting, ask, data, place).values
+        payload, more = stage.randomize(values, place.clients(ids))
+        counts = folded(stage, payload)
+        state, public = task.step(setting, ask, 0, state, counts, formed(len(data)), Stream(seed))
         clipped += more
     return public["estimate"], clipped
 
@@ -168,9 +213,9 @@ def test_vectors_are_found_within_the_bound(split, tmp_path):
     metrics = summary["metrics"]
     assert metrics["squared_error_cohort"] < 1.8 * metrics["error_bound"]
     assert metrics["error_bound"] == pytest.approx(
-        base.task.error_bound(base.bound_mechanism, 6000)
+        base.task.error_bound(bound_mechanism(base), 6000)
     )
-    stated = base.task.failure_probability(base.bound_mechanism, 6000)
+    stated = base.task.failure_probability(bound_mechanism(base), 6000)
     assert metrics["failure_probability"] == pytest.approx(stated)
     assert summary["privacy"]["epsilon"] == pytest.approx(8.0)
 
@@ -181,8 +226,8 @@ def test_each_stage_is_charged_for_what_it_is(tmp_path):
     privacy = result.summary["privacy"]
     assert privacy["epsilon"] == pytest.approx(2.0, rel=1e-9) and privacy["epsilon"] <= 2.0
     assert privacy["delta"] == 0 and privacy["bound"] == "local-composition"
-    assert privacy["epsilon"] == planned(base, base.bound_mechanism)
-    (search, _), (mean, _) = base.task.stages(base.bound_mechanism)
+    assert privacy["epsilon"] == planned(base, bound_mechanism(base))
+    search, mean = stages(base)
     first, second = result.metrics.to_pylist()
     for row, stage in ((first, search), (second, mean)):
         assert row["bits"] == 4000 * stage.bits
@@ -196,29 +241,29 @@ def test_each_stage_is_charged_for_what_it_is(tmp_path):
 
 
 def test_behind_a_shuffler_each_stage_is_a_shuffle_of_its_own(tmp_path):
-    base = user_level(trust="shuffle")
-    (search, _), (mean, _) = base.task.stages(base.bound_mechanism)
-    assert isinstance(release_event(base, search, 4000), Shuffle)
-    assert isinstance(release_event(base, mean, 4000), MultiMessageShuffle)
+    base = user_level(500, trust="shuffle")
+    search, mean = stages(base)
+    assert isinstance(release_event(base, search, 500), Shuffle)
+    assert isinstance(release_event(base, mean, 500), MultiMessageShuffle)
     privacy = run(base, out=tmp_path / "run").summary["privacy"]
     assert 0 < privacy["epsilon"] < 1.0 < 2.0
-    assert privacy["epsilon"] <= planned(base, base.bound_mechanism)
-    sampled = user_level(trust="shuffle", participation={"kind": "uniform", "sampled": 1000})
-    assert isinstance(release_event(sampled, search, 1000), SubsampledShuffle)
+    assert privacy["epsilon"] <= planned(base, bound_mechanism(base))
+    sampled = user_level(500, trust="shuffle", participation={"kind": "uniform", "sampled": 200})
+    assert isinstance(release_event(sampled, search, 200), SubsampledShuffle)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_target_is_the_guarantee_of_both_stages(delta, tmp_path):
     target = {"epsilon": 0.5, "delta": delta}
     mechanism = {"kind": "projected-mean", "radius": 10.0, "target": target}
-    base = user_level(trust="shuffle", mechanism=mechanism)
+    base = user_level(500, trust="shuffle", mechanism=mechanism)
     privacy = run(base, out=tmp_path / "run").summary["privacy"]
     assert privacy["epsilon"] <= 0.5
     if delta:
-        assert base.bound_mechanism.epsilon_local > 1.0
-        assert planned(base, base.bound_mechanism, delta) > 0.49
+        assert bound_mechanism(base).epsilon_local > 1.0
+        assert planned(base, bound_mechanism(base), delta) > 0.49
     else:
-        assert base.bound_mechanism.epsilon_local == 0.5
+        assert bound_mechanism(base).epsilon_local == 0.5
 
 
 def test_values_outside_the_range_found_are_counted(tmp_path):
@@ -245,10 +290,10 @@ def test_a_search_that_was_withheld_is_made_again(tmp_path):
         (tmp_path / str(seed) / "ledger").mkdir(parents=True)
         rows = list(Conductor(crew).play(2))
         if [row["release"] for row in rows] == [1]:
-            assert int(crew.aggregator.task_state["stage"]) == 1
+            assert int(crew.lead.task_state["stage"]) == 1
             assert (
                 rows[0]["bits"]
-                == 20 * 0 + rows[0]["batch_size"] * base.task.search(made.bound_mechanism).bits
+                == 20 * 0 + rows[0]["batch_size"] * base.task.search(bound_mechanism(made)).bits
             )
             return
     raise AssertionError("no seed withheld the first batch only")
@@ -313,4 +358,4 @@ def test_the_second_stage_may_send_all_rotated_coordinates():
         },
     }
     made = parse(document)
-    assert made.task.stages(made.bound_mechanism)[1][0].messages_per_report == 4
+    assert stages(made)[1].messages_per_report == 4

@@ -1,0 +1,116 @@
+"""Before a run: what it will need, what it plans to end with, and what cannot fit."""
+
+import math
+from dataclasses import dataclass
+
+import psutil
+
+from raydp_sim.errors import bad_field
+from raydp_sim.run.prediction import Prediction, predict
+from raydp_sim.scenario import Scenario, bound_mechanism, setting_of
+from raydp_sim.scenario.accounting import charged_alike, planned, planned_releases
+
+_ACTOR_BYTES = 100 << 20  # resident, private memory of one actor process with our imports
+_RAY_BYTES = 400 << 20
+# What the ledger and the schedule hold of a client where each has a history of its own: a double
+# for each of 44 orders, and a few more.
+_ACCOUNT_BYTES = 400
+_RESERVE = 0.9
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will need and what it plans to end with.
+
+    Attributes:
+        actors: operating-system processes, 0 for the inline backend.
+        memory: bytes, roughly.
+        seconds: wall-clock, roughly, what `loading` took included.
+        reports: clients' reports over all releases, as expected.
+        epsilon: of a client that takes part in every release.
+        bits: of one report.
+        loading: seconds that reading the scenario and calibrating its mechanism took.
+        prediction: errors that may be expected; None where no formula is known.
+        least: the smallest batch that is released.
+        data: what was found out about the data, in words.
+    """
+
+    actors: int
+    memory: int
+    seconds: float
+    reports: float
+    epsilon: float
+    bits: int
+    loading: float = 0.0
+    prediction: Prediction | None = None
+    least: int = 1
+    data: str = ""
+
+
+def plan(scenario: Scenario, client_actors: int, loading: float = 0.0) -> Plan:
+    """Estimate a run from measured rates; rough, but of the right order.
+
+    Args:
+        scenario: what is to be played.
+        client_actors: how many processes the clients are in.
+        loading: seconds that reading and calibrating it took.
+    """
+    mechanism, population = bound_mechanism(scenario), scenario.population
+    ray = scenario.placement.backend == "ray"
+    shufflers = scenario.shuffle.shufflers if scenario.trust_model.shuffled else 0
+    readers = len(scenario.task.readers(setting_of(scenario)))
+    actors = client_actors + shufflers + readers + 2 if ray else 0
+    # The largest report and the largest batch of any release stand for all.
+    parts = planned_releases(scenario, mechanism)
+    largest = max((part.ask.mechanism for part in parts), key=lambda stage: stage.bits)
+    policy = scenario.participation
+    sized = [policy if (n := part.ask.wanted) is None else policy.sized(n) for part in parts]
+    cohort = max(own.expected(population.clients, population.rate()) for own in sized)
+    messages = cohort * largest.messages_per_report
+    row_bytes = largest.bits / largest.messages_per_report / 8 + 8
+    data = population.clients * math.prod(population.data.shape()) * 8
+    memory = data + int(4 * messages * row_bytes) + actors * _ACTOR_BYTES
+    if not charged_alike(scenario, mechanism):
+        memory += population.clients * _ACCOUNT_BYTES
+    rounds = scenario.task.rounds * scenario.repeat
+    per_round = 1e-7 * messages + (0.01 + 0.0017 * client_actors if ray else 0.001)
+    return Plan(
+        actors=actors,
+        memory=memory + (_RAY_BYTES if ray else 0),
+        seconds=loading + (6.0 + 0.6 * actors if ray else 0.0) + rounds * per_round,
+        reports=cohort * rounds,
+        epsilon=planned(scenario, mechanism),
+        bits=largest.bits,
+        loading=loading,
+        prediction=predict(scenario),
+        least=scenario.least_batch,
+        data=_data(scenario),
+    )
+
+
+def _data(scenario: Scenario) -> str:
+    """Say what was found out about the data, and which rows of a file nobody holds."""
+    data, clients = scenario.population.data, scenario.population.clients
+    said, rows = data.said(), data.rows()
+    if rows is None or rows == clients:
+        return said
+    unused = f"population.clients is {clients:,}, so {rows - clients:,} of {rows:,} rows are unused"
+    return f"{said}; {unused}" if said else unused
+
+
+def refuse_what_cannot_fit(scenario: Scenario, planned: Plan) -> None:
+    """Refuse a run that needs more memory than there is, naming the field to change.
+
+    Raises:
+        InputError: the field, its value and how much is missing.
+    """
+    available = int(psutil.virtual_memory().available * _RESERVE)
+    if planned.memory <= available:
+        return
+    need, have = (f"{size / 2**30:.1f} GiB" for size in (planned.memory, available))
+    if planned.actors * _ACTOR_BYTES > planned.memory / 2:
+        value = scenario.placement.clients_per_actor
+        remedy = f"that makes {planned.actors} processes and needs {need} of {have}; raise it"
+        raise bad_field("placement.clients_per_actor", value, remedy)
+    clients = scenario.population.clients
+    raise bad_field("population.clients", clients, f"the run needs {need} of {have}; lower it")
