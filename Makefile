@@ -3,17 +3,19 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 BIN := .venv/bin
 READY := .venv/ready
+# In collection order, so that the process with Ray, which takes the longest, starts first.
+SPREAD := -q -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder --durations 20
 
-.PHONY: quickstart test test-all format check setup clean
+.PHONY: quickstart test test-all format docs check setup clean
 
 quickstart: $(READY)  ## play the first scenario
 	$(BIN)/raydp-sim run scenarios/quickstart.yaml
 
 test: check  ## every gate, as in CI
-	$(BIN)/python -m pytest -q -m "not long"
+	$(BIN)/python -m pytest $(SPREAD) -m "not long"
 
 test-all: check  ## also what is too slow for CI
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest $(SPREAD)
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -24,6 +26,9 @@ check: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(READY)  ## print the field reference anew
+	$(BIN)/raydp-sim schema --markdown > docs/fields.md
 
 setup: $(READY)
 

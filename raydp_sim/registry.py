@@ -106,21 +106,65 @@ class Registry(Generic[P]):
         kind = cls.kind if known else f"{cls.__module__}:{cls.__qualname__}"
         return {"kind": kind, **piece.model_dump(mode="json", exclude_none=True)}
 
+    def describes(self, kind: str) -> bool:
+        """Say whether a kind, or what an import path names, is one of this room.
+
+        Raises:
+            PydanticCustomError: when there is nothing at the path.
+        """
+        if ":" not in kind:
+            return kind in self.kinds
+        cls = _at(kind)
+        return inspect.isclass(cls) and issubclass(cls, self.base)
+
     def _imported(self, path: str) -> type[P]:
-        module_name, _, class_name = path.partition(":")
-        for place in os.environ.get(_SEARCH, "").split(os.pathsep):
-            # Last, so that a file of the user's cannot hide a module of someone else.
-            if place and place not in sys.path:
-                sys.path.append(place)
-        try:
-            cls = getattr(importlib.import_module(module_name), class_name)
-        except Exception as error:  # a user's module may fail in any way
-            why = str(error) or type(error).__name__
-            remedy = "put it beside the scenario file, in the working directory or on PYTHONPATH"
-            raise _refusal(f"it cannot be imported ({why}); {remedy}") from None
+        cls = _at(path)
         if not (inspect.isclass(cls) and issubclass(cls, self.base)):
             raise _refusal(f"it must be a subclass of {self.base.__module__}.{self.base.__name__}")
+        if (wanting := missing(cls, self.base)) is not None:
+            raise _refusal(wanting)
         return cls
+
+
+def _at(path: str) -> Any:
+    """Return what an import path names."""
+    module_name, _, class_name = path.partition(":")
+    for place in os.environ.get(_SEARCH, "").split(os.pathsep):
+        # Last, so that a file of the user's cannot hide a module of someone else.
+        if place and place not in sys.path:
+            sys.path.append(place)
+    try:
+        return getattr(importlib.import_module(module_name), class_name)
+    except Exception as error:  # a user's module may fail in any way
+        why = str(error) or type(error).__name__
+        remedy = "put it beside the scenario file, in the working directory or on PYTHONPATH"
+        raise _refusal(f"it cannot be imported ({why}); {remedy}") from None
+
+
+def missing(cls: type[Piece], base: type[Piece]) -> str | None:
+    """Say which methods a class must have and has not, and what each is for; None: it has all.
+
+    Example:
+        >>> from abc import abstractmethod
+        >>> class Clock(Piece):
+        ...     @abstractmethod
+        ...     def now(self) -> float:
+        ...         "Return the time."
+        >>> missing(type("Sundial", (Clock,), {}), Clock)
+        'Sundial has no method `now` (Return the time); write it as Clock describes'
+    """
+    abstract: frozenset[str] = getattr(cls, "__abstractmethods__", frozenset())
+    # In the order in which the base describes them.
+    names = [name for name in vars(base) if name in abstract]
+    if not names:
+        return None
+    purposes = ((inspect.getdoc(getattr(base, name)) or "").partition("\n")[0] for name in names)
+    listed = (f"`{name}` ({what.rstrip('.')})" for name, what in zip(names, purposes, strict=True))
+    methods, them = ("methods", "them") if len(names) > 1 else ("method", "it")
+    return (
+        f"{cls.__name__} has no {methods} {', '.join(listed)}; write {them} as {base.__name__} "
+        "describes"
+    )
 
 
 def piece(registry: Registry[P]) -> Any:

@@ -2,7 +2,8 @@
 
 A round randomizes every client's value, permutes the messages uniformly (one permutation per
 message index), folds them to counts and decodes the estimate. The data are made before the clock
-starts. Nothing here is imported from raydp_sim, and nothing is placed, checked or made durable.
+starts. Nothing here is imported from raydp_sim, and nothing is placed, checked or, save for a row
+of each round of (e), made durable.
 
 By hand: `python tests/floors.py a` plays 20 rounds. With no argument it serves the benchmark: each
 line `case clients rounds` on standard input is answered by one line of JSON. A case's data stay in
@@ -19,6 +20,7 @@ import json
 import math
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 
@@ -161,6 +163,19 @@ def laplace(clients: int, dimension: int = 128) -> Round:
     return play
 
 
+def small(clients: int) -> Round:
+    """(e) 2RR as in (a), and a row for who took part, appended to a file and on disk."""
+    estimate = randomized_response(clients)
+    row, file = bytes(256 + clients // 8), tempfile.TemporaryFile(buffering=0)
+
+    def play() -> np.ndarray:
+        file.write(row)
+        os.fsync(file.fileno())
+        return estimate()
+
+    return play
+
+
 def _hadamard(size: int) -> np.ndarray:
     matrix = np.ones((1, 1))
     while len(matrix) < size:
@@ -173,6 +188,7 @@ CASES = {
     "b": (linf, 100_000),
     "c": (l2, 100_000),
     "d": (laplace, 64),
+    "e": (small, 100),
 }
 
 

@@ -6,7 +6,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from raydp_sim.accounting import planned, release_event, sampling_counts
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.mechanisms.linf import LInfVector
@@ -15,14 +14,16 @@ from raydp_sim.metrics import streams
 from raydp_sim.population.availability.always import Always
 from raydp_sim.population.availability.base import Availability
 from raydp_sim.population.participation.uniform import Uniform
-from raydp_sim.privacy import store
 from raydp_sim.privacy.events import (
     LocalReport,
     MultiMessageShuffle,
     Shuffle,
     SubsampledMultiMessage,
 )
+from raydp_sim.privacy.ledger import store
 from raydp_sim.run import run
+from raydp_sim.scenario import bound_mechanism
+from raydp_sim.scenario.accounting import planned, release_event, sampling_counts
 from tests.conftest import scenario
 
 SAMPLED = {"kind": "uniform", "sampled": 100}
@@ -32,7 +33,7 @@ DATA = {"kind": "gaussian", "dimension": 6, "clip": 1.0}
 
 def event(n=100, **sections):
     base = scenario(1000, **sections)
-    return release_event(base, base.bound_mechanism, n)
+    return release_event(base, bound_mechanism(base), n)
 
 
 def test_a_uniform_cohort_of_clients_that_are_always_there_is_sampled():
@@ -151,8 +152,8 @@ def test_a_batch_that_is_private_only_as_a_whole_is_charged_as_it_is():
         shuffle={"min_batch": 100},
         participation=SAMPLED,
     )
-    assert release_event(base, base.bound_mechanism, 100) is None
-    assert planned(base, base.bound_mechanism) == pytest.approx(1.5)
+    assert release_event(base, bound_mechanism(base), 100) is None
+    assert planned(base, bound_mechanism(base)) == pytest.approx(1.5)
 
 
 def test_only_honest_clients_hide_anyone():
@@ -208,14 +209,14 @@ def test_the_plan_is_never_below_what_the_run_ends_with(tmp_path):
     }.items():
         base = scenario(1000, 6, shuffle={"min_batch": 50}, **sections)
         ended = run(base, out=tmp_path / name).summary["privacy"]["epsilon"]
-        assert 0 < ended <= planned(base, base.bound_mechanism) * (1 + 1e-9)
+        assert 0 < ended <= planned(base, bound_mechanism(base)) * (1 + 1e-9)
 
 
 def test_every_release_states_its_bound_and_the_ledger_its_event(tmp_path):
     base = scenario(1000, 3, participation=SAMPLED)
     run(base, out=tmp_path / "run")
     rows = streams.read(tmp_path / "run" / "metrics", "releases")
-    assert rows["bound"].to_pylist() == ["rdp-best"] * 3
+    assert rows["bound"].to_pylist() == ["pld-variation"] * 3
     assert np.all(np.diff(rows["epsilon"].to_numpy()) > 0)
     ledger = store.read(tmp_path / "run" / "ledger")
     assert set(ledger["shuffled"].to_pylist()) == {"SubsampledMultiMessage"}
@@ -225,7 +226,7 @@ def test_a_target_beyond_the_privacy_delta_is_refused():
     target = {"epsilon": 1.0, "delta": 1e-3}
     mechanism = {"kind": "linf", "radius": 1.0, "target": target}
     with pytest.raises(InputError, match=r"mechanism.target.delta is 0.001; .*privacy.delta"):
-        scenario(1000, mechanism=mechanism)
+        scenario(1000, mechanism=mechanism, privacy={"delta": 1e-6})
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_a_calibrated_run_never_exceeds_its_target_as_the_ledger_counts(
         population={"clients": clients, "data": bits},
         mechanism={"kind": "2rr", "target": {"epsilon": epsilon, "delta": delta}},
     )
-    mechanism = base.bound_mechanism
+    mechanism = bound_mechanism(base)
     assert planned(base, mechanism, delta) <= epsilon
     assert mechanism.epsilon_local >= epsilon / rounds * (1 - 1e-9)
 
@@ -253,7 +254,7 @@ def test_a_target_too_small_for_any_amplification_is_shared_out():
         population={"clients": 1000, "data": bits},
         mechanism={"kind": "2rr", "target": {"epsilon": 1e-5, "delta": 1e-6}},
     )
-    assert base.bound_mechanism.epsilon_local == pytest.approx(1e-8)
+    assert bound_mechanism(base).epsilon_local == pytest.approx(1e-8)
 
 
 @pytest.mark.parametrize(
@@ -272,13 +273,13 @@ def test_a_target_is_used_up_where_all_are_charged_alike(mechanism):
     data = {"kind": "gaussian", "dimension": 1, "clip": 1.0}
     base = scenario(
         rounds=2,
-        population={"clients": 3000, "data": data},
+        population={"clients": 1000, "data": data},
         mechanism={**mechanism, "target": target},
     )
-    assert 1.99 < planned(base, base.bound_mechanism, 1e-7) <= 2.0
+    assert 1.99 < planned(base, bound_mechanism(base), 1e-7) <= 2.0
 
 
-@pytest.mark.parametrize("least", [1, 2, 40])
+@pytest.mark.parametrize("least", [1, 40])
 def test_a_target_that_shuffling_cannot_help_with_is_met_at_once(least):
     """The answer is the target itself, which the search once approached in tiny steps."""
     base = scenario(
@@ -291,7 +292,7 @@ def test_a_target_that_shuffling_cannot_help_with_is_met_at_once(least):
         mechanism={"kind": "r1", "radius": 1.0, "target": {"epsilon": 1.0, "delta": 1e-12}},
         shuffle={"min_batch": least},
     )
-    assert base.bound_mechanism.epsilon_local == pytest.approx(1.0, rel=1e-5)
+    assert bound_mechanism(base).epsilon_local == pytest.approx(1.0, rel=1e-5)
 
 
 def test_a_target_too_small_to_share_is_refused_by_name():
@@ -307,5 +308,5 @@ def test_a_budget_caps_the_plan_at_its_own_delta_and_no_smaller_one():
         shuffle={"min_batch": 50},
         privacy={"delta": 1e-6, "budget": {"epsilon": 3.0, "delta": 1e-6}},
     )
-    assert planned(base, base.bound_mechanism) == 3.0
-    assert planned(base, base.bound_mechanism, 1e-9) > 3.0
+    assert planned(base, bound_mechanism(base)) == 3.0
+    assert planned(base, bound_mechanism(base), 1e-9) > 3.0

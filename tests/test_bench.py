@@ -15,14 +15,15 @@ from raydp_sim.bench.contenders import FLOORS, Floor, Pipeline, Sample, tree_cpu
 from raydp_sim.bench.pipeline import Result, document, play
 from raydp_sim.cli.bench import command, notes, table
 from raydp_sim.errors import InputError
+from raydp_sim.privacy.ledger import store
 from tests import floors
 
 
-def result(name="a", actors=(0.02, 0.03), floor=(0.01, 0.01), pss=1 << 30):
+def result(name="a", actors=(0.02, 0.03), floor=(0.01, 0.01), pss=1 << 30, inline=0.05):
     made = Result(CASES[name], 10, pss=pss)
     made.samples = {
         "actors": [Sample(*actors)] * 3,
-        "inline": [Sample(0.05, 0.05)] * 3,
+        "inline": [Sample(inline, 0.05)] * 3,
         "floor": [Sample(*floor), Sample(*floor), Sample(9.0, 9.0)],
     }
     return made
@@ -36,12 +37,23 @@ def test_ratios_are_of_medians_and_goals_follow():
         ("rate", "cpu", "pss"), False
     )
     assert result("d").met() == {}
+    assert result("e", actors=(0.011, 0.02), inline=0.0031).met() == {
+        "actors": True,
+        "inline": False,
+    }
+    assert result("e", actors=(0.013, 0.02), inline=0.003).met() == {
+        "actors": False,
+        "inline": True,
+    }
 
 
 def test_the_table_and_the_document_hold_every_contender():
-    results = [result("a"), result("d")]
-    assert table(results).row_count == 6
+    results = [result("a"), result("d"), result("e", inline=0.0025)]
+    assert table(results).row_count == 9
     assert any("1.00 GiB (goal < 2: met)" in line for line in notes(results))
+    small = next(line for line in notes(results) if line.startswith("(e)"))
+    assert "inline 2.50 ms a round (goal <= 3: met)" in small
+    assert "actors 20.00 ms a round (goal <= 12: NOT met)" in small
     cases = json.loads(json.dumps(document(results)))["cases"]
     assert set(cases[0]["seconds_per_round"]) == {"actors", "inline", "floor"}
     assert cases[0]["pss_bytes"] == 1 << 30
@@ -55,7 +67,7 @@ def test_inline_plays_every_case_in_segments(name, tmp_path):
     rows = []
     pipeline.advance(2, lambda: rows.append(None))
     assert len(rows) == 2
-    assert len(list((tmp_path / "ledger").glob("*.parquet"))) == 5
+    assert store.read(tmp_path / "ledger")["release"].to_pylist() == [0, 1, 2, 3, 4]
 
 
 def test_the_floor_answers_every_case():
@@ -126,7 +138,7 @@ def test_help_shows_an_example():
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("name", ["a", "d"])
+@pytest.mark.parametrize("name", ["a", pytest.param("d", marks=pytest.mark.long)])
 def test_all_three_take_turns(name, ray_session):
     (done,) = play([CASES[name]], segments=2, clients=6, rounds=2)
     assert {who: len(samples) for who, samples in done.samples.items()} == {

@@ -7,15 +7,15 @@ from click.testing import CliRunner
 from raydp_sim.bench import accounting
 from raydp_sim.bench.accounting import Row
 from raydp_sim.cli.bench import command
-from raydp_sim.privacy.bounds.base import find_run, run_bounds
-from raydp_sim.privacy.clones import clone_pair
+from raydp_sim.privacy.bound import find_run, run_bounds
+from raydp_sim.privacy.curves.clones import clone_pair
 from raydp_sim.privacy.events import Shuffle
 
 SMALL = {"small": (Shuffle(1.0, 50), 3)}
 
 
 def test_every_row_of_a_table_is_measured_with_its_goal():
-    found = list(accounting.rows(SMALL, counts=(4,), most=1000, figures=False))
+    found = list(accounting.rows(SMALL, counts=(4,), most=1000, figures=False, late=3))
     table = [row.name for row in found if row.group == "small"]
     assert {"pld-clones", "rdp-upper1", "fmt_numeric+kov", "balle+kov"} <= set(table)
     assert "rdp-subsampled" not in table

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from raydp_sim import shuffle
-from raydp_sim.batches import BUCKETS, Everyone, Listed, Reports
 from raydp_sim.random import Stream
+from raydp_sim.stream import shuffle
+from raydp_sim.stream.batches import BUCKETS, Everyone, Listed, Reports
 
 FALSE_ALARM = 1e-7
 
@@ -44,17 +44,19 @@ def released(batch, messages, routing, stream, shufflers=1):
     return np.concatenate([chunk.index for chunk in chunks]), payload
 
 
-@pytest.mark.parametrize("shufflers", [1, 2, 5])
 @pytest.mark.parametrize("messages,routing", [(1, "per-index"), (2, "single")])
-def test_all_orders_of_a_small_batch_are_equally_likely(shufflers, messages, routing):
-    """Chi-square over all 24 orders of 4 messages; false alarm 1e-7 per case (6 cases)."""
+def test_all_orders_of_a_small_batch_are_equally_likely(messages, routing):
+    """Chi-square over all 24 orders of 4 messages; false alarm 1e-7 per case (2 cases).
+
+    That several shufflers give the very same order is shown below.
+    """
     releases = 6000
     orders = {order: place for place, order in enumerate(permutations(range(4)))}
     counts = np.zeros(len(orders))
     for release in range(releases):
         root = Stream(99).at(release)
         batch = reports(range(4 // messages), messages, release, stream=root.at("bucket"))
-        _, payload = released(batch, messages, routing, root.at("permute"), shufflers)
+        _, payload = released(batch, messages, routing, root.at("permute"))
         counts[orders[tuple(int(value) for value in payload)]] += 1
     expected = releases / len(orders)
     statistic = ((counts - expected) ** 2 / expected).sum()
@@ -89,16 +91,32 @@ def test_a_broken_shuffle_would_be_noticed(monkeypatch):
         test_both_ways_to_permute_a_group_are_uniform(10**9, monkeypatch)
 
 
-@pytest.mark.parametrize("messages,routing", [(1, "per-index"), (3, "per-index"), (3, "single")])
-@pytest.mark.parametrize("clients", [1, 40, 70_000])
-def test_any_number_of_shufflers_gives_the_same_stream(messages, routing, clients):
-    batch = reports(np.arange(clients) * 3 + 1, messages)
-    stream = Stream(8).at("permute", 0)
-    index, payload = released(batch, messages, routing, stream)
-    for shufflers in (2, 5, 64):
-        again, same = released(batch, messages, routing, stream, shufflers)
-        assert np.array_equal(payload, same) and np.array_equal(index, again)
-    assert np.array_equal(np.sort(payload), np.sort(batch.payload))
+@pytest.mark.parametrize(
+    "messages,routing", [(1, "per-index"), (2, "single"), (3, "per-index"), (3, "single")]
+)
+@pytest.mark.parametrize("clients,releases", [(1, 5), (2, 10), (4, 10), (40, 2), (70_000, 1)])
+def test_any_number_of_shufflers_gives_the_same_stream(messages, routing, clients, releases):
+    for release in range(releases):
+        root = Stream(99).at(release)
+        batch = reports(np.arange(clients) * 3 + 1, messages, release, stream=root.at("bucket"))
+        index, payload = released(batch, messages, routing, root.at("permute"))
+        for shufflers in (2, 5, 64):
+            again, same = released(batch, messages, routing, root.at("permute"), shufflers)
+            assert np.array_equal(payload, same) and np.array_equal(index, again)
+        assert np.array_equal(np.sort(payload), np.sort(batch.payload))
+
+
+@pytest.mark.parametrize("form", [(), (3,), (2, 2)])
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.float64])
+@pytest.mark.parametrize("clients", [1, 2, 3])
+def test_a_shuffler_without_a_row_changes_neither_form_nor_type(form, kind, clients):
+    rows_of = np.arange(clients * math.prod(form)).astype(kind).reshape(clients, *form)
+    batch = reports(range(clients), payload=rows_of)
+    index, payload = released(batch, 1, "per-index", Stream(8))
+    assert payload.shape == rows_of.shape and payload.dtype == kind
+    for shufflers in (4, 64):
+        again, same = released(batch, 1, "per-index", Stream(8), shufflers)
+        assert same.dtype == kind and np.array_equal(payload, same) and np.array_equal(index, again)
 
 
 def test_each_message_index_has_a_logical_shuffler_of_its_own():

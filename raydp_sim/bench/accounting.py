@@ -10,16 +10,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+
 from raydp_sim import privacy
 from raydp_sim.privacy.accountant import account
-from raydp_sim.privacy.bounds.base import Counted, find_run
-from raydp_sim.privacy.clones import clones_epsilon
-from raydp_sim.privacy.events import Release, Shuffle, SubsampledShuffle
+from raydp_sim.privacy.bound import Counted, find_run
+from raydp_sim.privacy.curves.clones import clones_epsilon
+from raydp_sim.privacy.events import LocalReport, Release, Shuffle, SubsampledShuffle
+from raydp_sim.privacy.ledger.ledger import Ledger
+from raydp_sim.random import Ids
 
 _FIGURES = Path(privacy.__file__).parents[1] / "_scenarios" / "seeds"
 _FIGURES_GOAL = 120.0
 DELTA = 1e-8
 GOAL = 1.0
+LIVE_GOAL = 0.02
 # Composed rounds may take so many times as long as two of them, and this many seconds more.
 _GROWTH, _SLACK = 2.0, 0.05
 
@@ -67,7 +72,7 @@ class Row:
 def forget() -> None:
     """Empty every cache of the privacy package, so that nothing is measured warm."""
     for info in pkgutil.walk_packages(privacy.__path__, f"{privacy.__name__}."):
-        if info.name.endswith("bounds.base"):
+        if info.name == "raydp_sim.privacy.bound":
             continue  # its cache holds the bounds themselves, which takes imports, not work
         for value in vars(importlib.import_module(info.name)).values():
             clear = getattr(value, "cache_clear", None)
@@ -80,6 +85,7 @@ def rows(
     counts: tuple[int, ...] = COUNTS,
     most: int = 10**7,
     figures: bool = True,
+    late: int = 10_000,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Iterator[Row]:
     """Measure everything; yield each row as it is there.
@@ -91,7 +97,8 @@ def rows(
         counts: rounds composed.
         most: messages of the largest evaluation.
         figures: whether to play those of 000 as well, if they are installed.
-        progress: told what is being measured.
+        late: releases before the rows whose cost is measured.
+        progress: called with what is being measured.
     """
     for title, (event, times) in (TABLES if tables is None else tables).items():
         progress(title)
@@ -113,8 +120,45 @@ def rows(
     start = time.process_time()
     clones_epsilon(1.0, most, DELTA)
     yield Row("one shuffle", f"clones at n={most:g}", time.process_time() - start)
+    progress("live")
+    yield from live(late, max(1, late // 10))
     if figures:
         yield from _figures(progress)
+
+
+def live(before: int = 10_000, more: int = 1000, clients: int = 200) -> Iterator[Row]:
+    """Measure what a row's epsilon costs late in a run, on average over some more releases.
+
+    Args:
+        before: releases that were charged already.
+        more: releases to average over.
+        clients: of the ledger.
+    """
+    draw = np.random.default_rng(1)
+    sizes = draw.integers(300, 600, before + more)
+    joins = draw.random((before + more, clients)) < 0.9
+    runs: dict[str, Callable[[int], tuple[range | Ids, Release]]] = {
+        "all charged alike": lambda r: (range(clients), SAMPLED),
+        "batches of many sizes": lambda r: (
+            np.flatnonzero(joins[r]).astype(np.uint32),
+            Shuffle(0.5, int(sizes[r]), "2rr"),
+        ),
+    }
+    for name, at in runs.items():
+        forget()
+        ledger = Ledger(clients, DELTA, rule="laws")
+        for release in range(before):
+            who, event = at(release)
+            ledger.charge(LocalReport(2.0), who, event)
+        ledger.guarantee()
+        taken = 0.0
+        for release in range(before, before + more):
+            who, event = at(release)
+            ledger.charge(LocalReport(2.0), who, event)
+            start = time.process_time()
+            ledger.guarantee()
+            taken += time.process_time() - start
+        yield Row(f"a row after {before:,} releases", name, taken / more, LIVE_GOAL)
 
 
 def _figures(progress: Callable[[str], None]) -> Iterator[Row]:

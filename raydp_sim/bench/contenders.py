@@ -15,7 +15,7 @@ from raydp_sim.actors.backend import Backend
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
 from raydp_sim.errors import InputError, RunError
-from raydp_sim.rundir import RunDir
+from raydp_sim.run.directory import RunDir
 from raydp_sim.scenario import Scenario
 
 FLOORS = Path(__file__).resolve().parents[2] / "tests" / "floors.py"

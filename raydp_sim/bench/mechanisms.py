@@ -99,7 +99,7 @@ def rows(
     Args:
         size: how much is measured.
         kinds: which; None: all that are registered.
-        progress: told what is being measured.
+        progress: called with what is being measured.
     """
     size = size or Size()
     floors: dict[str, float] = {}

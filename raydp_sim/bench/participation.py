@@ -86,7 +86,7 @@ def play(
 
     Args:
         week: the scenario.
-        progress: told what is happening.
+        progress: called with what is happening.
         share: part of the week's releases that the changes are measured on.
         people: part of its clients and of its batches.
         backend: where; a private Ray unless given.

@@ -10,6 +10,7 @@ import click
 
 from raydp_sim.cli import accounting
 from raydp_sim.cli.accounting import MECHANISMS, Run
+from raydp_sim.cli.pictures import picture_file
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.privacy.accountant import Account, account, calibrate, rdp_table
 from raydp_sim.privacy.errors import NotApplicable
@@ -146,16 +147,9 @@ def _rounds(run: Run) -> str:
 
 
 def _picture(plot: str | None, over: str | None) -> Path | None:
-    if plot is None:
-        if over is not None:
-            raise bad_field("--over", over, "it needs --plot FILE.png")
-        return None
-    path = Path(plot)
-    if path.suffix != ".png":
-        raise bad_field("--plot", plot, "its name must end in .png")
-    if path.is_dir() or not path.resolve().parent.is_dir():
-        raise bad_field("--plot", plot, "it must be a file in a directory that exists")
-    return path
+    if plot is None and over is not None:
+        raise bad_field("--over", over, "it needs --plot FILE.png")
+    return picture_file(plot)
 
 
 @command.command("rdp", epilog=_RDP)

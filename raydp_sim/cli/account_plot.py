@@ -37,7 +37,7 @@ def draw(
         over: what varies, around (n, epsilon0) or up to (T) what was asked for.
         found: every bound at that point; those that answered are drawn.
         path: of the picture.
-        say: told which point is being computed.
+        say: called with the point that is being computed.
     """
     names = [line.name for line in ranked(list(found.lines)) if line.name not in _LEFT_OUT]
     names = names[: _MOST - 2] + [n for n in names[_MOST - 2 :] if found[n].status != "proved"][:2]

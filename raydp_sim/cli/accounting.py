@@ -1,7 +1,6 @@
 """What `raydp-sim account` checks, builds and says."""
 
 import math
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,18 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from raydp_sim.cli import tables
+from raydp_sim.cli.tables import Column, Row
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.privacy.accountant import Account, Line
-from raydp_sim.privacy.collusion import among_honest
+from raydp_sim.privacy.bound import run_bounds
+from raydp_sim.privacy.curves.collusion import among_honest
+from raydp_sim.privacy.curves.variation import BLANKETS
 from raydp_sim.privacy.events import Release, SelfSampledShuffle, Shuffle, SubsampledShuffle
-from raydp_sim.privacy.variation import BLANKETS
 
 MECHANISMS = tuple(BLANKETS)
+_PIPE = 100
 _ALPHABET = ("krr", "hadamard")
 _LARGEST = {"--epsilon0": 20.0, "--clients": 10**12, "--rounds": 10**12}
 
@@ -127,7 +127,8 @@ class Run:
             )
         else:
             who = f"all {self.clients:,} clients take part, which is no secret, and are charged"
-        specific = self.mechanism is not None and "variation" in bound
+        by_name = {known.name for known in run_bounds() if known.by_name}
+        specific = self.mechanism is not None and bound in by_name
         what = f"every client runs {self.mechanism}" if specific else "any epsilon0-LDP randomizer"
         if specific and self.mechanism == "laplace":
             what += " on one number"
@@ -181,29 +182,28 @@ def document(found: Account, what: str) -> dict[str, Any]:
 
 def show(found: Account, what: str, title: str, sentence: str) -> None:
     """Print the table, what was refused and why, and for whom the best one holds."""
-    console = Console(width=None if sys.stdout.isatty() else 100)
-    console.print(Text(title, style="bold"))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("bound", no_wrap=True)
-    table.add_column(what, justify="right", no_wrap=True)
+    tables.say(title, otherwise=_PIPE)
     lines = ranked(list(found.lines))
     orders = any(line.alpha is not None for line in lines)
-    if orders:
-        table.add_column("order", justify="right")
-    table.add_column("status")
-    table.add_column("CPU s", justify="right")
+    columns = [Column("bound", right=False), Column(what)]
+    columns += [Column("order")] if orders else []
+    columns += [Column("status", right=False), Column("CPU s")]
+    rows = []
     for line in lines:
-        first = line.name == found.best
         cells = [line.name, f"{line.value:.5g}"]
         if orders:
             cells.append("" if line.alpha is None else f"{line.alpha:,}")
         cells += [line.status, f"{line.seconds:.3f}"]
-        style = "bold green" if first else ("" if line.status == "proved" else "yellow")
-        table.add_row(*cells, style=style)
-    console.print(table, highlight=False)
+        first, proved = line.name == found.best, line.status == "proved"
+        style = "bold green" if first else ("" if proved else "yellow")
+        rows.append(Row(tuple(cells), style))
+    laid = tables.fitted(columns, rows, tables.width(_PIPE), ("CPU s", "order"), ruled=True)
+    laid.show(_PIPE)
+    laid.explain()
     for text in _remarks(lines) + _refusals(found):
-        console.print(Text(text, style="dim"))
-    console.print(Text(f"\n{sentence}"))
+        tables.say(text, otherwise=_PIPE, dim=True)
+    click.echo()
+    tables.say(sentence, otherwise=_PIPE)
 
 
 def _remarks(lines: list[Line]) -> list[str]:

@@ -2,15 +2,17 @@
 
 import json
 import sys
+from dataclasses import asdict
 
 import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from raydp_sim.bench import accounting
+from raydp_sim.bench import accounting, gains
 from raydp_sim.bench import mechanisms as randomizers
 from raydp_sim.bench.cases import CASES
+from raydp_sim.bench.peers import beside
 from raydp_sim.bench.pipeline import SEGMENTS, Result, document, machine, play
 from raydp_sim.cli.weeks import asynchronous
 from raydp_sim.errors import bad_field
@@ -21,6 +23,8 @@ Example:
   raydp-sim bench pipeline
   raydp-sim bench pipeline --case a --json
   raydp-sim bench accounting
+  raydp-sim bench accounting --peers
+  raydp-sim bench gains
   raydp-sim bench mechanisms --kind privunit --kind l2
   raydp-sim bench participation
 """
@@ -45,7 +49,8 @@ def pipeline(names: tuple[str, ...], as_json: bool) -> None:
 
     The floor (tests/floors.py) does the same work in one process, as fast as NumPy can. The three
     take turns; shown is the median of 9 segments. CPU of the actors is that of the driver, the
-    workers and Ray's own processes together.
+    workers and Ray's own processes together. Case e is small rounds, each of them durable before
+    its release is made: their goals are milliseconds, and the floor too waits for the disk.
     """
     chosen = [CASES[name] for name in dict.fromkeys(names)] or list(CASES.values())
     console = Console(stderr=True)
@@ -67,14 +72,18 @@ def pipeline(names: tuple[str, ...], as_json: bool) -> None:
 
 
 @command.command("accounting", epilog=_EPILOG)
+@click.option("--peers", "peers", is_flag=True, help="Compare epsilons with dp_accounting's.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def accounts(as_json: bool) -> None:
+def accounts(peers: bool, as_json: bool) -> None:
     """Measure the privacy calculator: CPU-seconds of every row of its default tables.
 
     Each row is measured cold. However many rounds are composed, divergences may take twice as long
     as for two of them, and loss distributions longer by the logarithm of their number.
     """
     console = Console(stderr=True)
+    if peers:
+        _beside(console, as_json)
+        return
     with console.status("") as status:
         found = list(accounting.rows(progress=status.update))
     if as_json:
@@ -98,6 +107,31 @@ def accounts(as_json: bool) -> None:
         f"{sum(bool(row.met) for row in goals)} of {len(goals)} goals met. {about['cpu']}, Python "
         f"{about['python']}, NumPy {about['numpy']}, load {about['load']} at the end"
     )
+
+
+def _beside(console: Console, as_json: bool) -> None:
+    with console.status("") as status:
+        found = list(beside(progress=status.update))
+    if as_json:
+        rows = [asdict(row) | {"smaller": row.smaller} for row in found]
+        click.echo(json.dumps({"benchmark": "peers", "delta": accounting.DELTA, "rows": rows}))
+        return
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("run", "ours", "by", "dp_accounting", "smaller"):
+        made.add_column(name, justify="right" if name in ("ours", "dp_accounting") else "left")
+    for row in found:
+        theirs = "no event" if row.peers is None else f"{row.peers:.5g}"
+        made.add_row(row.title, f"{row.ours:.5g}", row.bound, theirs, row.smaller)
+    Console().print(made, highlight=False)
+    click.echo(f"Proved epsilons at delta {accounting.DELTA:g}; both err upwards.")
+
+
+@command.command("gains", epilog=_EPILOG)
+def law_gains() -> None:
+    """Print what knowing a mechanism's law gains, as the table of docs/accounting-gains.md."""
+    with Console(stderr=True).status("") as status:
+        found = list(gains.gains(progress=status.update))
+    click.echo(gains.markdown(found))
 
 
 command.add_command(asynchronous)
@@ -218,6 +252,9 @@ def notes(results: list[Result]) -> list[str]:
             met = "met" if result.met()["pss"] else "NOT met"
             size = f"{result.pss / 2**30:.2f} GiB"
             line += f"; actors and object store hold {size} (goal < {limit:g}: {met})"
+        for name, most in result.case.goals.wall().items():
+            wall, met = result.median(name).wall * 1e3, "met" if result.met()[name] else "NOT met"
+            line += f"; {name} {wall:.2f} ms a round (goal <= {most:g}: {met})"
         lines.append(line)
     about = machine()
     lines.append(

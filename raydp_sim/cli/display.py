@@ -1,5 +1,6 @@
 """What a person sees of a run: the plan, live progress on stderr, and the summary on stdout."""
 
+import math
 import sys
 import time
 from pathlib import Path
@@ -9,12 +10,17 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
+from raydp_sim.cli import tables
+from raydp_sim.cli.answer_table import print_answer, print_groups
+from raydp_sim.cli.tables import Column, Row
 from raydp_sim.metrics import streams
-from raydp_sim.preflight import Plan
+from raydp_sim.run.advice import warning
+from raydp_sim.run.prediction import Prediction
+from raydp_sim.run.preflight import Plan
 from raydp_sim.scenario import Scenario
 
+_PIPE = 100  # pipes have no width; a wide one keeps the words of the assumption together
 _STEPS = 10  # progress lines of a run at most, where there is no terminal
 _LINE_SECONDS = 2.0
 _LIVE_SECONDS = 0.1
@@ -24,6 +30,7 @@ class Display:
     """Live progress. On a terminal one line that changes; elsewhere a few plain lines."""
 
     def __init__(self, scenario: Scenario, done: int = 0) -> None:
+        self.scenario = scenario
         self.total = scenario.task.rounds * scenario.repeat
         self.rounds, self.repeat = scenario.task.rounds, scenario.repeat
         self.done = self.said = done
@@ -58,8 +65,9 @@ class Display:
     # The hooks of `run.Watcher`.
 
     def planned(self, plan: Plan) -> None:
-        """Say what the run will need and what it plans to end with."""
-        self._line(plan_line(plan))
+        """Say what the run will need and what to expect of it, and whether that is any good."""
+        for line in plan_lines(self.scenario, plan):
+            self._line(line)
 
     def phase(self, name: str) -> None:
         """Say what happens now."""
@@ -111,15 +119,32 @@ class Display:
         if self.live is None:
             click.echo(text, err=True)
         else:
-            self.live.console.print(text, soft_wrap=True, highlight=False, markup=False)
+            self.live.console.print(text, highlight=False, markup=False)
 
 
 def _state(row: dict[str, Any], short: bool = False) -> str:
-    scores = [name for name in row if name not in streams.RELEASES]
+    scores = streams.scores(row)
     # The first score a task names is the one it is about.
     name = " ".join(_words(scores[0]).split()[: 2 if short else None]) if scores else ""
     score = f"{name} {row[scores[0]]:.4g}, " if scores else ""
-    return f"{score}epsilon{'' if short else ' so far'} {row['epsilon']:.4g}"
+    return f"{score}epsilon{'' if short else ' so far'} {epsilon(row['epsilon'])}"
+
+
+def epsilon(value: float) -> str:
+    """Say an epsilon; where there is no guarantee, in so many words.
+
+    Example:
+        >>> epsilon(0.5), epsilon(float("inf"))
+        ('0.5', 'infinite')
+    """
+    return "infinite" if math.isinf(value) else f"{value:.4g}"
+
+
+def plan_lines(scenario: Scenario, plan: Plan) -> list[str]:
+    """Say a plan, what was found out about the data and, if the run will be useless, so."""
+    data = [f"data: {plan.data}"] if plan.data else []
+    useless = warning(scenario, plan.prediction)
+    return [*data, plan_line(plan), *([useless] if useless else [])]
 
 
 def plan_line(plan: Plan) -> str:
@@ -130,9 +155,23 @@ def plan_line(plan: Plan) -> str:
         'plan: one process, 3 MiB, under 1 s'
     """
     place = f"{plan.actors} actors" if plan.actors else "one process"
+    loading = f" ({plan.loading:.0f} s of it calibrating)" if plan.loading >= 1.0 else ""
+    error = f"{expected_error(plan.prediction, plan.least)}; " if plan.prediction else ""
     return (
-        f"plan: {place}, {_size(plan.memory)}, {_duration(plan.seconds)}; "
-        f"epsilon {plan.epsilon:.4g} for a client in every release; {_bits(plan.bits)} per report"
+        f"plan: {place}, {_size(plan.memory)}, {duration(plan.seconds)}{loading}; "
+        f"epsilon {epsilon(plan.epsilon)} for a client in every release; {error}"
+        f"{_bits(plan.bits)} per report"
+    )
+
+
+def expected_error(found: Prediction, least: int) -> str:
+    """Say what error to expect, of batches of which size."""
+    expected, most = found.expected, "" if found.expected.exact else "at most "
+    note = f" ({expected.note})" if expected.note else ""
+    return (
+        f"expected squared error {most}{expected.release:.3g} of a release, {most}"
+        f"{expected.run:.3g} of the run{note}; batches of about {found.batch:,.0f}, never below "
+        f"{least:,}"
     )
 
 
@@ -144,7 +183,8 @@ def _bits(bits: int) -> str:
     return "1 bit" if bits == 1 else f"{bits:,} bits"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Say how long something takes, roughly."""
     if seconds < 1:
         return "under 1 s"
     if seconds < 120:
@@ -155,19 +195,16 @@ def _duration(seconds: float) -> str:
 
 def print_summary(summary: dict[str, Any]) -> None:
     """Print the summary of a finished run as a table."""
-    # Pipes have no width; a wide one keeps the words of the assumption together.
-    console = Console(width=None if sys.stdout.isatty() else 100)
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in _facts(summary):
-        table.add_row(name, value)
-    console.print()
-    console.print(table, highlight=False, markup=False)
+    columns = [Column("", right=False, bold=True), Column("", right=False, wraps=True)]
+    rows = [Row(fact) for fact in _facts(summary)]
+    click.echo()
+    tables.fitted(columns, rows, tables.width(_PIPE), headed=False).show(_PIPE)
+    print_answer(summary, _PIPE)
+    print_groups(summary, _PIPE)
     folder = Path(summary["run_dir"])
-    console.print()
+    click.echo()
     for name, path in (("run directory", folder), ("picture", folder / "plot.png")):
-        console.print(f"{name:<26}{path}", soft_wrap=True, highlight=False, markup=False)
+        click.echo(f"{name:<26}{path}")
 
 
 def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
@@ -185,17 +222,27 @@ def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
     for name, value in metrics.items():
         error = f" ± {errors[name]:.2g} (standard error)" if name in errors else ""
         facts.append((_words(name), f"{value:.4g}{error}"))
+    if "prediction" in summary:
+        facts.append(("expected", _predicted(summary["prediction"])))
     each = privacy["per_client"]
-    charged = f"{each['max']:.4g} for the client charged most, {each['median']:.4g} median"
-    facts.append(("epsilon", f"{charged}; planned {privacy['planned']:.4g}"))
+    most, median = epsilon(each["max"]), epsilon(each["median"])
+    charged = f"{most} for the client charged most, {median} median"
+    facts.append(("epsilon", f"{charged}; planned {epsilon(privacy['planned'])}"))
+    if privacy["guarantee"] == "none":
+        facts.append(("guarantee", "none: the scenario says privacy.guarantee: none"))
     facts.append(("delta", f"{privacy['delta']:.4g}"))
     if privacy["epsilon_local"] is not None:
-        facts.append(("epsilon_local", f"{privacy['epsilon_local']:.4g} per report"))
+        facts.append(("epsilon_local", f"{epsilon(privacy['epsilon_local'])} per report"))
     facts.append(("bound", privacy["bound"]))
     facts.append(("which holds for", privacy["assumption"]))
+    if "breakdown" in summary:
+        facts.append(("presence", privacy["presence"]))
+    if "target" in privacy:
+        target = privacy["target"]
+        text = f"epsilon {target['epsilon']:g} at delta {target['delta']:g}"
+        facts.append(("target", f"{text}; reached {epsilon(target['reached'])}"))
     facts.append(("amplification", _amplification(privacy["amplification"])))
-    bits, size = sent["bits_per_report"], sent["wire_bytes"]
-    facts.append(("communication", f"{_bits(bits)} per report, {size:,} bytes in all"))
+    facts.append(("communication", communication(sent)))
     facts.append(
         (
             "wall time",
@@ -203,6 +250,42 @@ def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
         )
     )
     return facts
+
+
+def communication(sent: dict[str, Any]) -> str:
+    """Say what reports take, in bits and in the whole bytes that travel, so that it adds up.
+
+    Example:
+        >>> communication({"bits_per_report": 10, "reports": 20000, "wire_bytes": 40000})
+        '10 bits per report, sent as 2 bytes; 20,000 reports, 40,000 bytes in all'
+    """
+    bits, reports, size = sent["bits_per_report"], sent["reports"], sent["wire_bytes"]
+    whole = -(-bits // 8)
+    each = f"sent as {'1 byte' if whole == 1 else f'{whole:,} bytes'}"
+    count = f"{reports:,} {'report' if reports == 1 else 'reports'}, {size:,} bytes in all"
+    if size > whole * reports:
+        return f"{_bits(bits)} per value, {each}, several values per report; {count}"
+    # A task of several stages has smaller reports too.
+    most = "" if size == whole * reports else "at most "
+    return f"{most}{_bits(bits)} per report, {each}; {count}"
+
+
+def _predicted(found: dict[str, Any]) -> str:
+    """Say what was expected, and what was measured of it.
+
+    Example:
+        >>> of = {"expected": 2.0, "measured": 1.5}
+        >>> _predicted({"is": "bound", "release": of, "run": of, "note": ""})
+        'at most 2 of a release (measured 1.5), at most 2 of the run (measured 1.5)'
+    """
+    most = "at most " if found["is"] == "bound" else ""
+    parts = []
+    for name, what in (("release", "a release"), ("run", "the run")):
+        seen = found[name]["measured"]
+        said = "" if seen is None else f" (measured {seen:.4g})"
+        parts.append(f"{most}{found[name]['expected']:.4g} of {what}{said}")
+    note = f"; {found['note']}" if found["note"] else ""
+    return ", ".join(parts) + note
 
 
 def _amplification(found: dict[str, Any]) -> str:

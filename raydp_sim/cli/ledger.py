@@ -1,25 +1,27 @@
 """`raydp-sim ledger`: who has spent what, at any moment of a run."""
 
-import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from raydp_sim.accounting import planned
+from raydp_sim.cli import tables
+from raydp_sim.cli.answer_table import print_groups
+from raydp_sim.cli.display import epsilon
 from raydp_sim.cli.ledger_plot import draw
-from raydp_sim.document import read
+from raydp_sim.cli.tables import Column, Row
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.figures.model import is_figure
-from raydp_sim.privacy import store
-from raydp_sim.privacy.histories import Entry, Standing, history, replayed, standing
+from raydp_sim.privacy.ledger import store
+from raydp_sim.privacy.ledger.histories import Entry, Standing, history, replayed, standing
 from raydp_sim.registry import search_also
-from raydp_sim.rundir import RunDir
-from raydp_sim.scenario import Scenario
+from raydp_sim.run.breakdown import by_group
+from raydp_sim.run.directory import RunDir
+from raydp_sim.run.documents import dumped
+from raydp_sim.scenario import Scenario, bound_mechanism
+from raydp_sim.scenario.accounting import opened, planned
+from raydp_sim.scenario.document import read
 
 _EPILOG = """\b
 Example:
@@ -27,6 +29,7 @@ Example:
   raydp-sim ledger runs/quickstart-20250101-120000 --client 17
   raydp-sim ledger runs/quickstart-20250101-120000 --release 4 --plot spent.png --json
 """
+_PIPE = 100  # pipes have no width; a wide one keeps the words of the assumption together
 _NAMES = {
     "min": "least",
     "p5": "5 % have at most",
@@ -69,16 +72,17 @@ def command(
     directory = RunDir.existing(run)
     scenario = directory.scenario()
     _check(scenario, client, release, repetition)
-    delta, clients = scenario.privacy.delta, scenario.population.clients
-    mechanism = scenario.bound_mechanism
+    clients = scenario.population.clients
+    mechanism = bound_mechanism(scenario)
     with directory.reading():
         rows = store.charges(directory.ledger, repetition)
-        ledger = replayed(rows, clients, delta, release, mechanism.event())
+        ledger = replayed(rows, opened(scenario, mechanism), release)
         found = standing(ledger)
         entries: list[Entry] = []
         if client is not None:
             rows = store.charges(directory.ledger, repetition)
-            entries = history((row for row in rows if _until(row, release)), client, delta)
+            until = (row for row in rows if _until(row, release))
+            entries = history(until, client, opened(scenario, mechanism))
     plan = planned(scenario, mechanism)
     if plot is not None:
         draw(ledger.epsilons(), ledger.participations(), plan, found.guarantee.delta, Path(plot))
@@ -90,11 +94,14 @@ def command(
         "clients": clients,
         **_document(found, plan),
     }
+    if scenario.population.groups:
+        by, rows_of = scenario.population.grouped_by, by_group(scenario, ledger, repetition)
+        document["breakdown"] = {"by": by, "groups": rows_of}
     if client is not None:
         document["client"] = client
         document["history"] = [_entry(entry) for entry in entries]
     if as_json:
-        click.echo(json.dumps(document, indent=2))
+        click.echo(dumped(document))
     elif client is not None:
         _print_history(client, entries, document)
     else:
@@ -134,60 +141,52 @@ def _entry(entry: Entry) -> dict[str, Any]:
     return row
 
 
-def _console() -> Console:
-    # Pipes have no width; a wide one keeps the words of the assumption together.
-    return Console(width=None if sys.stdout.isatty() else 100)
-
-
 def _print_standing(found: Standing, document: dict[str, Any]) -> None:
-    console, per_client = _console(), document["per_client"]
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("releases charged", f"{document['charged']:,}")
-    table.add_row("clients", f"{document['clients']:,}, {per_client['never']:.1%} never charged")
-    table.add_row("worst client", f"{per_client['worst']}")
-    table.add_row("planned epsilon", f"{document['planned']:.4g} for a client in every release")
-    table.add_row("delta", f"{document['delta']:.4g}")
-    table.add_row("bound", document["bound"])
-    table.add_row("which holds for", document["assumption"])
+    per_client, plan = document["per_client"], epsilon(document["planned"])
     counts = document["participation"]
-    table.add_row(
-        "releases per client",
-        f"{counts['min']} to {counts['max']}, {counts['median']:g} median, {counts['mean']:.4g} "
-        f"mean, Gini coefficient {counts['gini']:.3f}",
-    )
-    console.print(table, highlight=False, markup=False)
-    spread = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    spread.add_column("epsilon", style="bold", no_wrap=True)
-    for name in _NAMES.values():
-        spread.add_column(name, justify="right", no_wrap=True)
-    spread.add_row("of clients", *(f"{per_client[name]:.4g}" for name in _NAMES))
-    console.print()
-    console.print(spread, highlight=False, markup=False)
+    facts = [
+        ("releases charged", f"{document['charged']:,}"),
+        ("clients", f"{document['clients']:,}, {per_client['never']:.1%} never charged"),
+        ("worst client", f"{per_client['worst']}"),
+        ("planned epsilon", f"{plan} for a client in every release"),
+        ("delta", f"{document['delta']:.4g}"),
+        ("bound", document["bound"]),
+        ("which holds for", document["assumption"]),
+        (
+            "releases per client",
+            f"{counts['min']} to {counts['max']}, {counts['median']:g} median, "
+            f"{counts['mean']:.4g} mean, Gini coefficient {counts['gini']:.3f}",
+        ),
+    ]
+    columns = [Column("", right=False, bold=True), Column("", right=False, wraps=True)]
+    rows = [Row(fact) for fact in facts]
+    tables.fitted(columns, rows, tables.width(_PIPE), headed=False).show(_PIPE)
+    click.echo()
+    spread = [Column("epsilon", right=False, bold=True), *map(Column, _NAMES.values())]
+    row = Row(("of clients", *(epsilon(per_client[name]) for name in _NAMES)))
+    for laid in tables.stacked(spread, [row], tables.width(_PIPE)):
+        laid.show(_PIPE)
+    print_groups(document, _PIPE, estimated=False)
 
 
 def _print_history(client: int, entries: list[Entry], document: dict[str, Any]) -> None:
-    console = _console()
     if not entries:
-        console.print(f"client {client} was never charged", highlight=False, markup=False)
+        click.echo(f"client {client} was never charged")
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("release", "time", "batch", "epsilon_local"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("charged", no_wrap=True)
-    for name in ("epsilon so far", "delta"):
-        table.add_column(name, justify="right", no_wrap=True)
+    columns = [Column(head) for head in ("release", "time", "batch", "epsilon_local")]
+    columns += [Column("charged", right=False), Column("epsilon so far"), Column("delta")]
+    rows = []
     for entry in entries:
-        numbers = (f"{entry.release}", f"{entry.time:.6g}", f"{entry.n:,}", f"{entry.epsilon0:.4g}")
+        place = (f"{entry.release}", f"{entry.time:.6g}", f"{entry.n:,}")
+        numbers = (*place, "no report" if entry.epsilon0 is None else epsilon(entry.epsilon0))
         kind = type(entry.event).__name__ + ("" if entry.took_part else " (not sampled)")
-        table.add_row(*numbers, kind, f"{entry.epsilon:.4g}", f"{entry.delta:.3g}")
-    console.print(table, highlight=False, markup=False)
-    console.print()
+        rows.append(Row((*numbers, kind, epsilon(entry.epsilon), f"{entry.delta:.3g}")))
+    laid = tables.fitted(columns, rows, tables.width(_PIPE), ("delta", "time", "batch"))
+    laid.show(_PIPE)
+    laid.explain()
+    click.echo()
     took = sum(entry.took_part for entry in entries)
-    console.print(
+    tables.say(
         f"client {client} took part in {took} of {document['charged']} releases and has spent "
-        f"{entries[-1].epsilon:.4g}; planned were {document['planned']:.4g}",
-        highlight=False,
-        markup=False,
+        f"{epsilon(entries[-1].epsilon)}; planned were {epsilon(document['planned'])}"
     )

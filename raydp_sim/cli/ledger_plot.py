@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.errors import bad_field
-from raydp_sim.privacy.numerics import Array
+from raydp_sim.privacy.curves.numerics import Array
 
 _BLUE, _ORANGE, _RED = "#0072B2", "#E69F00", "#D55E00"  # Okabe and Ito's
 _BINS = 50
@@ -36,13 +36,16 @@ def draw(
     from matplotlib.ticker import MaxNLocator
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-    top = max(float(epsilons.max()), planned if np.isfinite(planned) else 0.0, 1e-12)
-    left.hist(epsilons, bins=np.linspace(0.0, top, _BINS + 1), color=_BLUE)
-    if np.isfinite(planned):
-        left.axvline(planned, color=_RED, ls="--", lw=1.5, label=f"planned: {planned:.4g}")
     worst = float(epsilons.max())
-    left.axvline(worst, color="0.3", ls=":", lw=1.5, label=f"client charged most: {worst:.4g}")
-    left.legend(frameon=False, fontsize=9, loc="upper center")
+    if np.isfinite(worst):
+        top = max(worst, planned if np.isfinite(planned) else 0.0, 1e-12)
+        left.hist(epsilons, bins=np.linspace(0.0, top, _BINS + 1), color=_BLUE)
+        if np.isfinite(planned):
+            left.axvline(planned, color=_RED, ls="--", lw=1.5, label=f"planned: {planned:.4g}")
+        left.axvline(worst, color="0.3", ls=":", lw=1.5, label=f"client charged most: {worst:.4g}")
+        left.legend(frameon=False, fontsize=9, loc="upper center")
+    else:
+        left.text(0.5, 0.5, "no guarantee: infinite", ha="center", transform=left.transAxes)
     left.set_xlabel(f"epsilon at delta = {delta:g}")
     left.set_title("What the clients have spent", loc="left")
     right.hist(counts, bins=_whole_bins(int(counts.max())), color=_ORANGE)

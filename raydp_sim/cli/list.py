@@ -1,25 +1,26 @@
 """`raydp-sim list`: the scenarios that ship."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from raydp_sim import figures
+from raydp_sim.cli import tables
 from raydp_sim.cli.shipped import shipped, shown
-from raydp_sim.document import read
+from raydp_sim.cli.tables import Column, Row
 from raydp_sim.figures.model import is_figure
 from raydp_sim.scenario import load
+from raydp_sim.scenario.document import read
 
 _EPILOG = """\b
 Example:
   raydp-sim list
   raydp-sim list --json
 """
+_PIPE = 160  # pipes have no width; there the description should stay on its line
+_WORDS = 14
 
 
 @click.command("list", epilog=_EPILOG)
@@ -30,18 +31,24 @@ def command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("name", style="bold", no_wrap=True)
-    table.add_column("clients", justify="right")
-    table.add_column("rounds", justify="right")
-    table.add_column("trust")
-    table.add_column("path", overflow="fold")
-    table.add_column("description")
+    columns = [
+        Column("name", right=False, bold=True),
+        Column("clients"),
+        Column("rounds"),
+        Column("trust", right=False),
+        Column("path", right=False),
+        Column("description", right=False, wraps=True),
+    ]
+    lines = []
     for row in rows:
         numbers = ("" if n is None else f"{n:,}" for n in (row["clients"], row["rounds"]))
-        table.add_row(row["name"], *numbers, row["trust"] or "", row["path"], row["description"])
-    # Pipes have no width; there the description should stay on its line.
-    Console(width=None if sys.stdout.isatty() else 160).print(table, highlight=False, markup=False)
+        rest = (row["trust"] or "", row["path"], row["description"])
+        lines.append(Row((row["name"], *numbers, *rest)))
+    # A description needs some words on a line to be read.
+    room = tables.width(_PIPE) - _WORDS
+    laid = tables.fitted(columns, lines, room, ("path", "trust", "rounds"))
+    laid.show(_PIPE)
+    laid.explain()
 
 
 def _row(name: str, path: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import click
 
 from raydp_sim import cli
+from raydp_sim.cli.tables import wrapped_for_stderr
 from raydp_sim.errors import InputError, RunError
 from raydp_sim.version import __version__
 
@@ -17,8 +18,9 @@ Example:
   raydp-sim run quickstart
 
 \b
-Exit codes: 0 done, 2 bad input, 3 a run that cannot go on (it can be resumed), 130 interrupted
-(it can be resumed), 1 anything else.
+Exit codes: 0 done, 2 bad input, 3 a run that cannot go on (it can be resumed) or a privacy bound
+caught being wrong (nothing is reported), 130 interrupted (it can be resumed), 1 a failed check or
+anything else.
 """
 
 
@@ -50,7 +52,7 @@ def _end(ctx: click.Context, error: BaseException, code: int) -> NoReturn:
         message = f"unexpected {type(error).__name__}: {first} (--debug shows where)"
     elif code == 130 and not message:
         message = "interrupted"
-    click.echo(f"raydp-sim: {message}", err=True)
+    click.echo(wrapped_for_stderr(f"raydp-sim: {message}"), err=True)
     ctx.exit(code)
 
 

@@ -1,17 +1,13 @@
 """`raydp-sim mechanisms`: every mechanism at one privacy budget."""
 
 import json
-import sys
 from itertools import groupby
-from pathlib import Path
 
 import click
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from raydp_sim.cli import accounting
+from raydp_sim.cli import accounting, tables
+from raydp_sim.cli.pictures import picture_file
+from raydp_sim.cli.tables import Column, Row
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.compare import Budget, Entry, Offer, catalogue
 
@@ -21,6 +17,8 @@ Example:
   raydp-sim mechanisms --dimension 1 --epsilon 0.5
   raydp-sim mechanisms --dimension 300 --clients 100000 --plot mechanisms.png
 """
+_PIPE = 130  # pipes have no width; a wide one keeps a mechanism on its line
+_WORDS = 12
 _MOST = {"--dimension": 100_000, "--clients": 10**8}
 
 
@@ -66,7 +64,7 @@ def command(
     if not 1e-4 <= epsilon <= 20.0:
         raise bad_field("--epsilon", epsilon, "it must lie between 0.0001 and 20")
     accounting.proper("--delta", delta)
-    path = _picture(plot)
+    path = picture_file(plot)
     budget = Budget(dimension, clients, epsilon, delta)
     with accounting.waiting("comparing") as say:
         entries = catalogue(budget, progress=say)
@@ -83,48 +81,36 @@ def command(
         click.echo(f"picture: {path}")
 
 
-def _picture(plot: str | None) -> Path | None:
-    if plot is None:
-        return None
-    path = Path(plot)
-    if path.suffix != ".png":
-        raise bad_field("--plot", plot, "its name must end in .png")
-    if path.is_dir() or not path.resolve().parent.is_dir():
-        raise bad_field("--plot", plot, "it must be a file in a directory that exists")
-    return path
-
-
 def _show(entries: list[Entry], budget: Budget) -> None:
-    # Pipes have no width; a wide one keeps a mechanism on its line.
-    console = Console(width=None if sys.stdout.isatty() else 130)
     title = f"Mean of {budget.clients:,} clients at epsilon {budget.epsilon:g}"
-    console.print(Text(f"{title}; behind a shuffler at delta {budget.delta:g}", style="bold"))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("", no_wrap=True)
-    for name in ("bits", "MSE"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for name in ("shuffled eps", "bits", "MSE"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("", "unbiased", "guarantee"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("source")
+    tables.say(f"{title}; behind a shuffler at delta {budget.delta:g}")
+    columns = [
+        Column("", right=False),
+        *(Column("bits"), Column("MSE"), Column("", right=False)),
+        *(Column("shuffled eps"), Column("bits"), Column("MSE"), Column("", right=False)),
+        *(Column(head, right=False) for head in ("unbiased", "guarantee")),
+        Column("source", right=False, wraps=True),
+    ]
+    rows = []
     for domain, group in groupby(entries, key=lambda entry: (entry.domain, entry.dimension)):
         if domain[0]:
-            table.add_section()
-            table.add_row(Text(_title(*domain), style="bold"))
-            for entry in group:
-                table.add_row(*_cells(entry))
-    console.print(table, highlight=False)
+            rows.append(Row((_title(*domain),)))
+            rows.extend(Row(tuple(_cells(entry))) for entry in group)
+    room = tables.width(_PIPE) - _WORDS
+    laid = tables.fitted(columns, rows, room, ("source",), ruled=True)
+    if laid.left_out:
+        room = tables.width(_PIPE)
+        laid = tables.fitted(columns, rows, room, ("source", "unbiased", "guarantee"), ruled=True)
+    laid.show(_PIPE)
+    laid.explain()
     for text in _reasons(entries):
-        console.print(Text(text, style="dim"))
-    console.print(
-        Text(
-            "MSE: worst case of the mean, radius 1; ~ marks a bound that no input need attain. "
-            "Compare within a domain only. Trust differs: local guarantees hold against everyone, "
-            "shuffled ones if the shuffler and the other clients are honest, central ones if the "
-            "aggregator is."
-        )
+        tables.say(text, otherwise=_PIPE, dim=True)
+    tables.say(
+        "MSE: worst case of the mean, radius 1; ~ marks a bound that no input need attain. "
+        "Compare within a domain only. Trust differs: local guarantees hold against everyone, "
+        "shuffled ones if the shuffler and the other clients are honest, central ones if the "
+        "aggregator is.",
+        otherwise=_PIPE,
     )
 
 

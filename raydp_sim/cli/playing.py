@@ -1,7 +1,6 @@
 """Playing a run for a person: what `run` and `resume` share."""
 
 import contextlib
-import json
 import os
 import signal
 import threading
@@ -15,6 +14,7 @@ import click
 from raydp_sim.cli.display import Display, print_summary
 from raydp_sim.errors import InputError, RunError, bad_field
 from raydp_sim.run import Run, Watcher
+from raydp_sim.run.documents import dumped
 
 
 def play(run: Run, as_json: bool) -> None:
@@ -35,7 +35,7 @@ def play(run: Run, as_json: bool) -> None:
 
     run.watcher = Watcher(display.planned, display.phase, display.loaded)
     try:
-        with _one_interrupt(), display, contextlib.closing(run.play()) as rows:
+        with one_interrupt(), display, contextlib.closing(run.play()) as rows:
             for row in rows:
                 display.row(row)
     except KeyboardInterrupt:
@@ -54,7 +54,7 @@ def print_result(run: Run, as_json: bool) -> None:
     if run.result is None:
         raise RunError("the run ended without a result")
     if as_json:
-        click.echo(json.dumps(run.result.summary, indent=2))
+        click.echo(dumped(run.result.summary))
     else:
         print_summary(run.result.summary)
 
@@ -80,7 +80,7 @@ def _interrupted(run: Run) -> str:
 
 
 @contextlib.contextmanager
-def _one_interrupt() -> Iterator[None]:
+def one_interrupt() -> Iterator[None]:
     """Let one Ctrl-C stop the run, and impatient further ones not disturb its clean end."""
     if threading.current_thread() is not threading.main_thread():
         yield

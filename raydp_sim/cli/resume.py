@@ -5,11 +5,12 @@ from pathlib import Path
 import click
 
 from raydp_sim.cli import playing
-from raydp_sim.document import read
+from raydp_sim.cli.waiting import waiting
 from raydp_sim.errors import InputError
 from raydp_sim.figures.model import is_figure
 from raydp_sim.registry import search_also
 from raydp_sim.run import reopen
+from raydp_sim.scenario.document import read
 
 _EPILOG = """\b
 Example:
@@ -31,7 +32,9 @@ def command(run: str, address: str | None, as_json: bool) -> None:
     file = Path(run) / "scenario.yaml"
     if file.is_file() and is_figure(read(file)):
         raise InputError(f"{run}: a figure is not resumed; compute it anew: raydp-sim run {file}")
-    made = reopen(run, address)
+    with waiting(read(file) if file.is_file() else None) as took:
+        made = reopen(run, address)
+    made.loading_s = took[0]
     if made.result is not None:
         click.echo(f"{run} is already complete", err=True)
         playing.print_result(made, as_json)

@@ -6,12 +6,13 @@ import click
 
 from raydp_sim.cli import playing, shipped
 from raydp_sim.cli.figures import run_figure
-from raydp_sim.document import read
+from raydp_sim.cli.waiting import waiting
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.figures.model import is_figure
 from raydp_sim.registry import search_also
 from raydp_sim.run import prepare
 from raydp_sim.scenario import load
+from raydp_sim.scenario.document import read
 
 _EPILOG = """\b
 Example:
@@ -51,6 +52,9 @@ def command(
 ) -> None:
     """Play SCENARIO, a file or the name of one that ships, and print a summary.
 
+    First the plan: what the run needs, what it will cost a client, and the error to expect; a
+    warning if the trivial answer would be as good, with the setting to change.
+
     Progress goes to standard error, the summary to standard output, everything else to the run
     directory: scenario.yaml, metrics/, ledger/, checkpoints/, summary.json, plot.png and log.txt.
 
@@ -58,14 +62,18 @@ def command(
     figure/, summary.json and plot.png.
     """
     path = shipped.find(scenario)
-    if is_figure(read(path)):
+    document = read(path)
+    if is_figure(document):
         for option, value in (("--seed", seed), ("--address", address)):
             if value is not None:
                 raise bad_field(option, value, "a figure is computed, not played; leave it out")
         run_figure(path, assignments, out, as_json)
         return
     search_also(Path.cwd())
-    made = prepare(load(path, assignments, seed), out, address, origin=path)
+    with waiting(document) as took:
+        loaded = load(path, assignments, seed)
+    made = prepare(loaded, out, address, origin=path)
+    made.loading_s = took[0]
     playing.check_writable(made.directory.path)
     try:
         playing.play(made, as_json)

@@ -3,7 +3,6 @@
 import contextlib
 import difflib
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,15 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
+from raydp_sim.cli import tables
 from raydp_sim.cli.playing import check_writable
 from raydp_sim.cli.shipped import shipped
+from raydp_sim.cli.tables import Column, Row
 from raydp_sim.durable import fresh_folder, write_durable
 from raydp_sim.errors import InputError, RunError, bad_field
 from raydp_sim.metrics import streams
-from raydp_sim.privacy import store
+from raydp_sim.privacy.ledger import store
 from raydp_sim.registry import search_also
 from raydp_sim.run import RunResult, prepare
 from raydp_sim.scenario import Scenario, load
@@ -35,8 +35,8 @@ Example:
   raydp-sim stress night-drought stragglers --out runs/nights
   raydp-sim stress half-dropout --set population.dropout=0.8 --json
 """
+_PIPE = 112
 _COLUMNS = (
-    "",
     "error: squared, of one release. final: of the mean of all of them, in this run. expected: of",
     "the same, noise and squared bias. bias: from the population to those who took part. batch:",
     "reports in a release, 5th percentile and median. made/held: releases, and batches withheld.",
@@ -196,62 +196,46 @@ def _progress(found: list[tuple[Path, Scenario]]) -> Iterator[Callable[[str], St
 
 
 def _print(rows: list[Measures], findings: list[list[Finding]]) -> None:
-    words = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    words.add_column(no_wrap=True, style="bold")
-    words.add_column()
+    for laid in _tables(rows):
+        laid.show(_PIPE)
+        click.echo()
+    for line in (" ".join(_COLUMNS),) if tables.is_terminal() else _COLUMNS:
+        tables.say(line)
+    click.echo("\nwhat went wrong, and what to change\n")
+    words = []
     for row, wrong in zip(rows, findings, strict=True):
         for number, each in enumerate(wrong or [Finding("none", "Nothing went wrong.")]):
-            words.add_row("" if number else row.name, each.text)
-        words.add_row("", "")
-    _show(_table(rows))
-    for line in _COLUMNS:
-        click.echo(line)
-    click.echo("\nwhat went wrong, and what to change\n")
-    _show(words)
+            words.append(Row(("" if number else row.name, each.text)))
+        words.append(Row(("", "")))
+    columns = [Column("", right=False, bold=True), Column("", right=False, wraps=True)]
+    tables.fitted(columns, words[:-1], tables.width(_PIPE), headed=False).show(_PIPE)
 
 
-def _show(table: Table) -> None:
-    if sys.stdout.isatty():
-        Console().print(table, highlight=False, markup=False)
-        return
-    # Pipes have no width; the table needs this much, and no blanks at the ends of lines.
-    console = Console(width=112)
-    with console.capture() as captured:
-        console.print(table, highlight=False, markup=False)
-    click.echo("\n".join(line.rstrip() for line in captured.get().rstrip().splitlines()))
-
-
-def _table(rows: list[Measures]) -> Table:
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    made.add_column("scenario", style="bold", no_wrap=True)
-    columns = (
-        "error",
-        "final",
-        "expected",
-        "bias",
-        "batch",
-        "made/held",
-        "epsilon/plan",
-        "Gini",
-        "behind",
+def _tables(rows: list[Measures]) -> list[tables.Laid]:
+    heads = (
+        *("error", "final", "expected", "bias", "batch", "made/held", "epsilon/plan"),
+        *("Gini", "behind", "wasted"),
     )
-    for name in (*columns, "wasted"):
-        made.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        made.add_row(
-            row.name,
-            _number(row.squared_error),
-            _number(row.running_error),
-            _number(row.expected_error),
-            _number(row.bias),
-            f"{row.batch_p5:.0f}, {row.batch_median:.0f}",
-            f"{row.made}/{row.withheld_count}",
-            f"{row.epsilon:.3g}/{row.planned:.3g}",
-            f"{row.gini:.2f}",
-            f"{row.staleness:.1f}, {row.stalest}",
-            f"{row.waste.total:.0%}",
+    columns = [Column("scenario", right=False, bold=True), *map(Column, heads)]
+    lines = [
+        Row(
+            (
+                row.name,
+                _number(row.squared_error),
+                _number(row.running_error),
+                _number(row.expected_error),
+                _number(row.bias),
+                f"{row.batch_p5:.0f}, {row.batch_median:.0f}",
+                f"{row.made}/{row.withheld_count}",
+                f"{row.epsilon:.3g}/{row.planned:.3g}",
+                f"{row.gini:.2f}",
+                f"{row.staleness:.1f}, {row.stalest}",
+                f"{row.waste.total:.0%}",
+            )
         )
-    return made
+        for row in rows
+    ]
+    return tables.stacked(columns, lines, tables.width(_PIPE))
 
 
 def _number(value: Any) -> str:

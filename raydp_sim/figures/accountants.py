@@ -15,16 +15,17 @@ from raydp_sim.mechanisms.shuffled import (
     unamplified,
     with_loss,
 )
-from raydp_sim.privacy.bounds.base import merge
+from raydp_sim.privacy.bound import merge
 from raydp_sim.privacy.bounds.clones import Clones
+from raydp_sim.privacy.bounds.linear import Constant, linear_calibration
 from raydp_sim.privacy.bounds.upper1 import Upper1
-from raydp_sim.privacy.clones import clones_epsilon
-from raydp_sim.privacy.conversion import rdp_to_dp
+from raydp_sim.privacy.composition.conversion import rdp_to_dp
+from raydp_sim.privacy.composition.search import largest_within
+from raydp_sim.privacy.curves.clones import clones_epsilon
+from raydp_sim.privacy.curves.numerics import Array
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import Shuffle
-from raydp_sim.privacy.multi_message import Constant, linear_calibration
-from raydp_sim.privacy.numerics import Array
-from raydp_sim.privacy.search import largest_within
+from raydp_sim.privacy.floors.floors import refuse_below
 
 Losses = tuple[tuple[float, int], ...]
 """Losses of messages and how many messages have each."""
@@ -118,6 +119,7 @@ def calibrated(
 
     Raises:
         NotApplicable: says why there is none.
+        Contradiction: the accountant says less than the shuffles cost at least.
 
     Example:
         >>> from raydp_sim.mechanisms import make
@@ -143,4 +145,7 @@ def calibrated(
     found = largest_within(spent, epsilon, 1e-6 * largest, largest)
     if found == 0.0:
         raise NotApplicable(f"{accountant} allows no loss at epsilon {epsilon:g}, delta {delta:g}")
+    losses = counted(with_loss(mechanism, found), n, charge)
+    shuffles = [(Shuffle(loss, n), times) for loss, times in losses]
+    refuse_below(accountant, cost(accountant, losses, n, delta), shuffles, delta)
     return with_loss(mechanism, found)

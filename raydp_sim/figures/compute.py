@@ -10,7 +10,7 @@ import pyarrow as pa
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.figures import curves, errors
 from raydp_sim.figures.model import Figure, FigureFile, Panel
-from raydp_sim.privacy.bounds.base import RdpBound, Result
+from raydp_sim.privacy.bound import RdpBound, Result
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import Release, SelfSampledShuffle, Shuffle, SubsampledShuffle
 

@@ -7,8 +7,7 @@ import difflib
 import math
 from typing import Any
 
-from raydp_sim.privacy.amplification import balle, efm19_general, fmt_closed
-from raydp_sim.privacy.bounds.base import (
+from raydp_sim.privacy.bound import (
     RdpBound,
     Result,
     RunBound,
@@ -16,58 +15,38 @@ from raydp_sim.privacy.bounds.base import (
     rdp_bounds,
     run_bounds,
 )
+from raydp_sim.privacy.bounds.closed_forms import balle, efm19_general, fmt_closed
 from raydp_sim.privacy.bounds.efm19 import Efm19
-from raydp_sim.privacy.bounds.fmt_numeric_kov import FmtNumericKov
-from raydp_sim.privacy.bounds.rdp_lower import RdpLower
+from raydp_sim.privacy.bounds.lower import Lower
 from raydp_sim.privacy.bounds.upper1 import Upper1
 from raydp_sim.privacy.bounds.upper2 import Upper2
-from raydp_sim.privacy.clones import clones_epsilon
-from raydp_sim.privacy.conversion import ALPHA_MAX
+from raydp_sim.privacy.composition.runs import ComposedRun, added, amplified
+from raydp_sim.privacy.curves.clones import clones_epsilon
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 from raydp_sim.privacy.events import Release, Shuffle
-from raydp_sim.privacy.runs import ComposedRun, RdpRun
 
-
-class _Upper2Run(RdpRun):
-    name = "rdp-upper2"
-    events = (Shuffle,)
-    source = Upper2.source
-    bound = Upper2()
-
-
-class _Upper1GridRun(RdpRun):
-    """Theorem 5.3.1 with the best Chernoff parameter of a grid, (5.14) and Remark 5.3.3."""
-
-    name = "rdp-upper1-grid"
-    events = (Shuffle,)
-    source = "000 (5.14), best c of a grid"
-    bound = Upper1(chernoff=None)
-
-
-class _Efm19Run(RdpRun):
-    name = "rdp-efm19"
-    events = (Shuffle,)
-    source = Efm19.source
-    bound = Efm19()
-
-
-class _LowerWide(RdpLower):
-    """As `rdp-lower`, but with orders up to 83840, which a single shuffle of many needs."""
-
-    name = "rdp-lower-wide"
-    alpha_max = ALPHA_MAX
-
-
-class _FmtNumericDwork(FmtNumericKov):
-    name = "fmt_numeric+dwork"
-    source = "Feldman et al. 2021, dominating pair; Dwork et al. 2010"
-    kind = "dwork"
-
-
-class _FmtNumericExact(FmtNumericKov):
-    name = "fmt_numeric+kov_exact"
-    source = "Feldman et al. 2021, dominating pair; Kairouz, Oh & Viswanath 2015, Theorem 3.3"
-    kind = "kov_exact"
+_UPPER2 = added("rdp-upper2", Upper2(), (Shuffle,))
+# Theorem 5.3.1 with the best Chernoff parameter of a grid, (5.14) and Remark 5.3.3.
+_UPPER1_GRID = added(
+    "rdp-upper1-grid", Upper1(chernoff=None), (Shuffle,), source="000 (5.14), best c of a grid"
+)
+# As `rdp-lower`, but with orders up to 83840, which a single shuffle of many needs.
+_LOWER_WIDE = added(
+    "rdp-lower-wide",
+    Lower(),
+    Lower.events,
+    status="heuristic",
+    note="a lower curve converted: a floor for bounds by divergences, not for epsilon",
+)
+_EFM19 = added("rdp-efm19", Efm19(), (Shuffle,))
+_FMT = "Feldman et al. 2021, dominating pair"
+_DWORK = amplified("fmt_numeric+dwork", clones_epsilon, f"{_FMT}; Dwork et al. 2010", kind="dwork")
+_EXACT = amplified(
+    "fmt_numeric+kov_exact",
+    clones_epsilon,
+    f"{_FMT}; Kairouz, Oh & Viswanath 2015, Theorem 3.3",
+    kind="kov_exact",
+)
 
 
 class _Unshuffled(ComposedRun):
@@ -139,12 +118,12 @@ class _Efm19Once(_Once):
 _EXTRA: dict[str, RunBound] = {
     bound.name: bound
     for bound in (
-        _Upper2Run(),
-        _Upper1GridRun(),
-        _Efm19Run(),
-        _LowerWide(),
-        _FmtNumericDwork(),
-        _FmtNumericExact(),
+        _UPPER2,
+        _UPPER1_GRID,
+        _EFM19,
+        _LOWER_WIDE,
+        _DWORK,
+        _EXACT,
         _Unshuffled(),
         _BalleOnce(),
         _FmtNumericOnce(),

@@ -15,10 +15,10 @@ from raydp_sim.figures.accountants import calibrated
 from raydp_sim.figures.formulas import FORMULAS
 from raydp_sim.figures.model import Curve, Panel
 from raydp_sim.figures.simulate import Measured, clipping, simulate
-from raydp_sim.findings import describe
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.mechanisms.base import Mechanism
-from raydp_sim.privacy.bounds.base import Result
+from raydp_sim.model import describe
+from raydp_sim.privacy.bound import Result
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 
 QUANTITIES = ("mse", "bits")

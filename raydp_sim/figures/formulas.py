@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from raydp_sim.figures import user_level
-from raydp_sim.mechanisms.levels import weights
 from raydp_sim.mechanisms.linf import LInfVector
-from raydp_sim.mechanisms.lower_bounds import privacy_lower_bound
+from raydp_sim.mechanisms.parts.levels import weights
+from raydp_sim.mechanisms.parts.lower_bounds import privacy_lower_bound
 
 Known = Mapping[str, float]
 

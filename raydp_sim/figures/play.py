@@ -11,15 +11,15 @@ import pyarrow as pa
 import yaml
 from pydantic import ValidationError
 
-from raydp_sim.document import overridden, read
 from raydp_sim.durable import fresh_folder, write_durable
 from raydp_sim.errors import InputError
 from raydp_sim.figures import claims, compute, model
 from raydp_sim.figures.draw import draw
 from raydp_sim.figures.model import FigureFile
-from raydp_sim.findings import describe
-from raydp_sim.privacy.store import write_table
-from raydp_sim.provenance import provenance
+from raydp_sim.model import describe
+from raydp_sim.privacy.ledger.store import write_table
+from raydp_sim.run.provenance import provenance
+from raydp_sim.scenario.document import overridden, read
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Played:
 
 @dataclass
 class Watcher:
-    """Who is told of the progress; every hook may be left as it is."""
+    """Callbacks of the progress; every hook may be left as it is."""
 
     panel: Callable[[str, int], None] = lambda name, rows: None
     row: Callable[[], None] = lambda: None
@@ -56,7 +56,7 @@ def load(source: str | Path | Mapping[str, Any], overrides: Iterable[str] = ()) 
     document = read(Path(source)) if isinstance(source, str | Path) else source
     start = f"{source}: " if named else ""
     if not model.is_figure(document):
-        raise InputError(f"{start}figure is missing; `raydp_sim.run` plays simulations")
+        raise InputError(f"{start}figure is missing; `raydp_sim.run.play` plays simulations")
     try:
         file = FigureFile.model_validate(overridden(document, overrides))
         compute.check(file)
@@ -80,7 +80,7 @@ def play(
     Args:
         source: a file, a mapping like one, or what `load` returned.
         out: the run directory; by default a new one under `runs/`.
-        watcher: who is told of the progress.
+        watcher: callbacks of the progress.
 
     Raises:
         InputError: before anything is written.

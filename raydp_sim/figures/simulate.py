@@ -7,7 +7,7 @@ import numpy as np
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Domain, Floats, Mechanism
 from raydp_sim.mechanisms.l2 import L2Vector
-from raydp_sim.mechanisms.rotation import make_rotation
+from raydp_sim.mechanisms.parts.rotation import make_rotation
 from raydp_sim.random import Stream
 
 _SEED = 20240

@@ -1,7 +1,8 @@
-"""The picture of a run: how far off its estimates are, and what its clients have spent."""
+"""The picture of a run: what was learned, how far off it is, what clients spent, who took part."""
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,65 +10,122 @@ import numpy as np
 import pyarrow as pa
 
 from raydp_sim.metrics import streams
+from raydp_sim.metrics.estimates import last_estimate
+from raydp_sim.metrics.panels import BLUE, GREEN, ORANGE, PINK, draw_estimate, draw_groups
 
 _LABELS = {
     "squared_error_cohort": "one release, against its cohort",
     "squared_error_population": "one release, against the population",
     "running_squared_error": "mean of the releases so far, against the population",
 }
-# Okabe and Ito's colours, which the colour-blind can tell apart.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
+_COLOURS = (BLUE, ORANGE, GREEN, PINK)
+_BELOW = ("squared_error_population", "epsilon_median")
 _MARKED = 60  # with more releases than this, markers only smear the line
 
 
-def plot_run(folder: Path, expected: Callable[[int], float] | None = None) -> Path:
-    """Draw error and privacy over the releases of a run into `plot.png` and return its path.
+@dataclass(frozen=True)
+class Looks:
+    """What a picture cannot tell from the streams.
 
-    With several repetitions the lines are means and the bands one standard error to each side.
+    Attributes:
+        categories: whether the estimate is a histogram.
+        breakdown: the section of the summary, where the population has groups.
+    """
+
+    categories: bool = False
+    breakdown: dict[str, Any] | None = None
+
+
+def plot_run(
+    folder: Path,
+    expected: Callable[[int], float] | None = None,
+    looks: Looks = Looks(),  # frozen
+) -> Path:
+    """Draw a run into `plot.png` and return its path.
+
+    The estimate against the truth, the error and what was spent over the releases, and who took
+    part. With several repetitions lines are means and bands one standard error to each side;
+    estimate and groups are the first repetition's.
 
     Args:
         folder: the run directory.
         expected: the worst-case expected squared error of a release with so many reports, if known.
+        looks: what else the picture needs to know.
     """
     # Matplotlib is slow to import and only needed at the end.
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
-    from matplotlib.ticker import MaxNLocator
 
-    table = streams.read(folder / "metrics", "releases")
-    scores = [
-        name
-        for name in table.column_names
-        if name not in streams.RELEASES and "probability" not in name
-    ]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-    for name, colour in zip(scores, _COLOURS * len(scores), strict=False):
-        _line(left, table, name, _LABELS.get(name, name.replace("_", " ")), colour)
-    if expected is not None and "squared_error_cohort" in scores:
-        _expectation(left, table, expected)
-    _line(right, table, "epsilon", "client charged most", _COLOURS[0])
-    _line(right, table, "epsilon_median", "median client", _COLOURS[1])
-    left.set_ylabel("squared error")
-    left.set_title("How far off the estimate is", loc="left")
-    right.set_ylabel("epsilon so far")
-    right.set_title("What the clients have spent", loc="left")
-    if any((table[name].to_numpy() > 0).any() for name in scores):
-        left.set_yscale("log")
-    right.set_ylim(bottom=0)
-    for axis in (left, right):
-        axis.set_xlabel("release")
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    metrics = folder / "metrics"
+    table, withheld = streams.joined(metrics), streams.read(metrics, "withheld")
+    learned = last_estimate(metrics) is not None
+    panels = 2 + learned + (looks.breakdown is not None)
+    rows = 2 if panels == 4 else 1
+    size = (5.5 * panels / rows, 4.4 * rows)
+    figure, axes = plt.subplots(rows, panels // rows, figsize=size, layout="constrained")
+    places = iter(axes.ravel())
+    if learned:
+        draw_estimate(next(places), metrics, looks.categories)
+    _errors(next(places), table, withheld, expected)
+    _spending(next(places), table, withheld)
+    if looks.breakdown is not None:
+        draw_groups(next(places), looks.breakdown)
+    for axis in axes.ravel():
         axis.grid(alpha=0.25, which="major")
         axis.spines[["top", "right"]].set_visible(False)
-        if axis.get_legend_handles_labels()[0]:
+        if axis.get_legend_handles_labels()[0] and axis.get_legend() is None:
             axis.legend(frameon=False, fontsize=9)
     figure.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]  # constrained
     path = folder / "plot.png"
     figure.savefig(path, dpi=130)
     plt.close(figure)
     return path
+
+
+def _errors(
+    axis: Any, table: pa.Table, withheld: pa.Table, expected: Callable[[int], float] | None
+) -> None:
+    """Draw how far off the releases were."""
+    named = streams.scores(dict.fromkeys(table.column_names))
+    scores = [name for name in named if "squared" in name or "bound" in name]
+    for name, colour in zip(scores, _COLOURS * len(scores), strict=False):
+        _line(axis, table, name, _LABELS.get(name, name.replace("_", " ")), colour)
+    if expected is not None and "squared_error_cohort" in scores:
+        _expectation(axis, table, expected)
+    if any((table[name].to_numpy() > 0).any() for name in scores):
+        axis.set_yscale("log")
+    axis.set_ylabel("squared error")
+    axis.set_title("How far off the estimate is", loc="left")
+    _releases(axis, withheld)
+
+
+def _spending(axis: Any, table: pa.Table, withheld: pa.Table) -> None:
+    """Draw what clients have spent; often the median client has spent as much as any."""
+    if np.isfinite(table["epsilon"].to_numpy()).all():
+        _line(axis, table, "epsilon_median", "median client", ORANGE)
+        _line(axis, table, "epsilon", "client charged most", BLUE)
+    else:
+        axis.text(0.5, 0.5, "no guarantee: infinite", ha="center", transform=axis.transAxes)
+    axis.set_ylim(bottom=0)
+    axis.set_ylabel("epsilon so far")
+    axis.set_title("What the clients have spent", loc="left")
+    _releases(axis, withheld)
+
+
+def _releases(axis: Any, withheld: pa.Table) -> None:
+    """Number the releases, and mark those that were withheld along the axis."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_xlabel("release")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if withheld.num_rows:
+        place = np.unique(withheld["release"].to_numpy()) + 1
+        mark = {"marker": "x", "ls": "none", "color": "0.2", "ms": 5, "clip_on": False}
+        label = f"withheld: batch too small ({withheld.num_rows:,})"
+        along = axis.get_xaxis_transform()
+        axis.plot(place, np.full(len(place), 0.015), transform=along, label=label, **mark)
 
 
 def _line(axis: Any, table: pa.Table, name: str, label: str, colour: str) -> None:
@@ -77,8 +135,8 @@ def _line(axis: Any, table: pa.Table, name: str, label: str, colour: str) -> Non
         return
     mean = np.array([group.mean() for group in groups])
     line: dict[str, Any] = {"lw": 1.5, "marker": "o" if len(releases) <= _MARKED else ""}
-    if name == "squared_error_population":
-        # Nearly the same as the cohort's line, which has to stay visible on top of it.
+    if name in _BELOW:
+        # Nearly the same as another line, which has to stay visible on top of it.
         line = {"lw": 5, "alpha": 0.4, "marker": "o" if len(releases) == 1 else "", "zorder": 1}
     axis.plot(releases, mean, color=colour, label=label, markersize=3.5, **line)
     if max(len(group) for group in groups) > 1:

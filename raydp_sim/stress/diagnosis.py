@@ -61,7 +61,7 @@ def ended_early(run: Measures, steady: Measures) -> str | None:
 
 
 def withheld(run: Measures, steady: Measures) -> str | None:
-    """Fire if a batch was too small to be let out."""
+    """Fire if a batch was too small to be released."""
     what, held = facts.held(run), run.withheld
     if what is None or held is None or _drained(run):
         return None
@@ -103,6 +103,9 @@ def noisy(run: Measures, steady: Measures) -> str | None:
     what, fewer = facts.off(run, steady), run.batch_median < 0.9 * steady.batch_median
     if what is None or (fewer and _drained(run)):
         return None
+    more = (run.squared_error or 0.0) - (steady.squared_error or 0.0)
+    if biased(run, steady) is not None and (run.bias or 0.0) ** 2 > 0.5 * more:
+        return None  # larger batches would not help
     why = ""
     if fewer:
         why = (

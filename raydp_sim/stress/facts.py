@@ -12,7 +12,7 @@ def ended(run: Measures) -> str | None:
 
 
 def held(run: Measures) -> str | None:
-    """Say that batches were too small to be let out."""
+    """Say that batches were too small to be released."""
     found = run.withheld
     if found is None:
         return None
@@ -48,8 +48,8 @@ def lost(run: Measures) -> str | None:
     """Say that one report in ten is in no release."""
     if run.waste.total < 0.1:
         return None
-    told = [f"{share:.0%} {name}" for name, share in _losses(run).items() if share >= 0.005]
-    return f"{run.waste.total:.0%} of the reports begun are in no release: {', '.join(told)}"
+    shares = [f"{share:.0%} {name}" for name, share in _losses(run).items() if share >= 0.005]
+    return f"{run.waste.total:.0%} of the reports begun are in no release: {', '.join(shares)}"
 
 
 def most_lost(run: Measures) -> str:

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from raydp_sim.accounting import planned
 from raydp_sim.population.participation.base import Rounds
-from raydp_sim.privacy.store import Charge
-from raydp_sim.scenario import Scenario
+from raydp_sim.privacy.ledger.store import Charge
+from raydp_sim.scenario import Scenario, bound_mechanism
+from raydp_sim.scenario.accounting import planned
 from raydp_sim.stress.row import Measures as Measures
 from raydp_sim.stress.row import Waste, Withheld
 from raydp_sim.stress.settings import Settings
@@ -126,7 +126,7 @@ def _withheld(scenario: Scenario, withheld: pa.Table) -> Withheld:
     if half >= 1:
         smaller = scenario.shuffle.model_copy(update={"min_batch": half})
         lowered = scenario.model_copy(update={"shuffle": smaller})
-        epsilon = planned(lowered, scenario.bound_mechanism)
+        epsilon = planned(lowered, bound_mechanism(scenario))
     first, last = _column(withheld, "opened").min(), _column(withheld, "time").max()
     return Withheld(int(sizes.min()), int(sizes.max()), float(first), float(last), half, epsilon)
 
@@ -144,7 +144,7 @@ def _noise(releases: pa.Table, repeat: int) -> float | None:
 
 
 def _bias(releases: pa.Table) -> float | None:
-    if not releases.num_rows:
+    if not releases.num_rows or "participation_bias" not in releases.column_names:
         return None
     repetition, bias = _column(releases, "repetition"), _column(releases, "participation_bias")
     finals = [bias[repetition == each][-1] for each in np.unique(repetition)]
@@ -160,8 +160,8 @@ def _chance_bias(scenario: Scenario, turns: Counts) -> float | None:
     if not isinstance(scenario.task, Mean):
         return None
     ids = np.arange(min(scenario.population.clients, _SAMPLE), dtype=np.uint32)
-    values = scenario.population.data.values(ids, scenario.stream(0).at("data"))
-    if scenario.bound_mechanism.domain.norm == "category":
+    values = scenario.population.hold(ids, scenario.stream(0))
+    if bound_mechanism(scenario).domain.norm == "category":
         # Indicators: their variances add up to 1 - sum p^2 in each column.
         spread = sum(
             1.0 - float(((np.bincount(c.astype(np.int64)) / len(c)) ** 2).sum()) for c in values.T

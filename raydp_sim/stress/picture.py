@@ -81,7 +81,7 @@ def _batch(axis: Any, rows: Sequence[Measures], place: Array) -> None:
     least = _values([float(row.min_batch) for row in rows])
     axis.plot(least, place, "|", ms=15, mew=2, color=_RED, label="min_batch")
     axis.set_xlim(0, 1.08 * max(1.0, float(np.nanmax(np.append(middle, least)))))
-    _title(axis, "reports in a release", "of those let out")
+    _title(axis, "reports in a release", "of those released")
     _legend(axis, 3)
 
 

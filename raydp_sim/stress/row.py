@@ -14,7 +14,7 @@ class Waste:
     Attributes:
         dropped: lost on the way.
         late: after the close of a round, or more than it wanted.
-        withheld: in batches that were too small to be let out.
+        withheld: in batches that were too small to be released.
         under_way: not there yet when the last batch closed.
     """
 
@@ -31,7 +31,7 @@ class Waste:
 
 @dataclass(frozen=True)
 class Withheld:
-    """The batches that were too small to be let out.
+    """The batches that were too small to be released.
 
     Attributes:
         least, most: reports in the smallest and in the largest of them.
@@ -70,7 +70,7 @@ class Measures:
         batch_p5, batch_median: reports in the releases: 5th percentile and median.
         min_batch, deadline: as the scenario has them.
         epsilon: of the client charged most.
-        planned: epsilon of a client in every release, with the smallest batch let out.
+        planned: epsilon of a client in every release, with the smallest batch released.
         gini: of the clients' participations: 0 if all are equal.
         never: share of the clients that took part in no release.
         effective: so many clients with equal turns would average as well.

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from raydp_sim.cli import account_plot
 from raydp_sim.cli.main import main
 from raydp_sim.privacy.accountant import account
+from raydp_sim.privacy.bound import Result
+from raydp_sim.privacy.bounds.pld_clones import PldClones
 from raydp_sim.privacy.events import SubsampledShuffle
 
 DEFAULT = (
@@ -36,7 +39,7 @@ def test_the_default_call_holds_every_applicable_bound():
     assert set(found["status"]) == set(found["epsilon"])
     assert set(found["status"].values()) == {"proved", "heuristic"}
     proved = [found["epsilon"][name] for name, s in found["status"].items() if s == "proved"]
-    assert found["best"] == {"bound": "pld-clones", "epsilon": min(proved)}
+    assert found["best"] == {"bound": "pld-subsampled", "epsilon": min(proved)}
     assert proved == sorted(proved)
     assert "no randomizer" in found["refused"]["pld-variation"]
     assert "charged to every eligible client" in found["assumption"]
@@ -49,7 +52,7 @@ def test_all_clients_and_a_named_mechanism():
     assert found["epsilon"]["rdp-numeric"] == pytest.approx(1.1116, rel=1e-4)
     assert found["best"]["epsilon"] == pytest.approx(1.0156, rel=1e-3)
     named = answer(*DEFAULT, "--mechanism", "krr", "--alphabet", "100")
-    assert named["best"]["bound"] == "pld-variation"
+    assert named["best"]["bound"] == "pld-law"
     assert named["best"]["epsilon"] < 0.25 * named["epsilon"]["pld-clones"]
     assert "every client runs krr" in named["assumption"]
 
@@ -115,7 +118,11 @@ def test_calibration_meets_its_target_when_evaluated_again(more):
     again = answer("shuffle", "--epsilon0", repr(found["epsilon0"]), *given, *more)
     assert again["best"] == {"bound": found["bound"], "epsilon": found["epsilon"]}
     assert 0.499 < found["epsilon"] <= 0.5
-    assert "epsilon0 " in call("calibrate", "--epsilon", "0.5", *given).stdout
+
+
+def test_a_calibration_is_said_in_words():
+    given = "--epsilon 0.5 --delta 1e-6 --clients 30".split()
+    assert "epsilon0 " in call("calibrate", *given).stdout
 
 
 def test_the_central_model():
@@ -127,7 +134,8 @@ def test_the_central_model():
 
 
 @pytest.mark.parametrize("over", ["n", "T", "epsilon0"])
-def test_a_picture_is_drawn(over, tmp_path):
+def test_a_picture_is_drawn(over, tmp_path, monkeypatch):
+    monkeypatch.setattr(account_plot, "_POINTS", 4)
     path = tmp_path / "made.png"
     given = "shuffle --epsilon0 1 --clients 500 --sampled 20 --rounds 10 --delta 1e-5".split()
     result = call(*given, "--plot", str(path), "--over", over)
@@ -192,3 +200,16 @@ def test_the_calculator_agrees_with_the_library():
     event = SubsampledShuffle(2.0, 10**6, 1000)
     found, table = answer(*DEFAULT)["epsilon"], account([(event, 10**5)], 1e-8)
     assert found == {line.name: line.value for line in table.lines if line.value is not None}
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_wrong_bound_is_named_and_nothing_is_printed(form, monkeypatch):
+    monkeypatch.setattr(PldClones, "compute", lambda self, events, delta: Result(0.0))
+    asked = "shuffle --epsilon0 6 --clients 10000 --sampled 1 --rounds 3 --delta 1e-8".split()
+    result = call(*asked, *form)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr.startswith("raydp-sim: this is a bug in the bound pld-clones; nothing was")
+    assert "epsilon 0 at delta 1e-08 for 3 x SubsampledShuffle" in result.stderr
+    assert "Traceback" not in result.stderr
+    target = "calibrate --epsilon 0.01 --clients 10000 --sampled 1 --rounds 3 --delta 1e-8".split()
+    assert call(*target, *form).exit_code == 3

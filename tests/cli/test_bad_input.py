@@ -85,6 +85,21 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"population.data.dimensions": 3},
         ["population.data.dimensions", "3", "did you mean 'dimension'?"],
     ),
+    "a key of another kind's": (
+        {"mechanism.epsilon": 2},
+        ["mechanism.epsilon is 2", "did you mean 'epsilon_local'?"],
+    ),
+    "a key of another section": ({"clients": 9}, ["clients is 9", "mean 'population.clients'?"]),
+    "a key of two other sections": (
+        {"privacy.epsilon": 1},
+        ["privacy.epsilon is 1", "'mechanism.target.epsilon' or 'privacy.budget.epsilon'?"],
+    ),
+    "a key cut short": ({"mechanism.eps": 2}, ["mechanism.eps", "did you mean 'epsilon_local'?"]),
+    "a number for a list": (
+        {"population.availability": {"kind": "diurnal", "low": 0.1, "high": 0.9, "zones": 4}},
+        ["population.availability.zones is 4", "a list, such as [4]"],
+    ),
+    "half a client": ({"population.clients": 2.5}, ["population.clients is 2.5", "whole number"]),
     "unknown key like nothing": ({"mechanism.zzz": 3}, ["mechanism.zzz", "3", "schema"]),
     "a key with a dash": ({"shuffle.min-batch": 3}, ["shuffle.min-batch is 3", "'min_batch'"]),
     "a key that is no word": ({"7": 3}, ["7", "not a known key"]),
@@ -236,6 +251,37 @@ def test_what_is_not_a_scenario_is_refused(
     assert files(tmp_path) == {"bad.yaml"}
 
 
+def doubled(first: str, line: str) -> str:
+    """Return YAML in which each of twenty lines holds the one before nine times."""
+    return "\n".join(
+        [first, *(line.format(i, ", ".join([f"*a{i - 1}"] * 9)) for i in range(1, 20))]
+    )
+
+
+BOMBS = {
+    "lists": (doubled("a0: &a0 [x]", "a{0}: &a{0} [{1}]"), ["line 6", "more than 100,000 values"]),
+    "merges": (
+        doubled("a0: &a0 {x: 1}", "a{0}: &a{0} {{<<: [{1}]}}"),
+        ["line 6", "more than 100,000 values"],
+    ),
+    "many aliases": ("a: &a x\nb: [" + "*a, " * 5000 + "*a]", ["line 2", "1,000 aliases"]),
+    "itself": ("a: &a [1, *a]", ["line 1", "*a stands inside of what it names"]),
+    "deep": ("[" * 20_000, ["line 1, column 33", "32 levels deep"]),
+    "long": ("a: " + "x" * (5 << 20), ["5,242,883 bytes", "kind: file"]),
+}
+
+
+@pytest.mark.timeout(20)  # followed, the aliases would take years
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_file_that_grows_when_read_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text, words = BOMBS[name]
+    (tmp_path / "bad.yaml").write_text(text)
+    refused(call("validate", "bad.yaml"), "bad.yaml", *words)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -245,6 +291,9 @@ def test_what_is_not_a_scenario_is_refused(
         (["--set", "taks.rounds=3"], ["taks", "did you mean 'task'?"]),
         (["--set", "name.a=3"], ["--set name.a=3", "name is not a section"]),
         (["--set", "task.rounds=[1"], ["--set task.rounds=[1", "YAML"]),
+        (["--set", "population.clients=4e9"], ["population.clients is 4000000000", "lower it"]),
+        (["--set", "population.clients=1e10"], ["population.clients", "less than 4294967296"]),
+        (["--set", "name=" + "[" * 99], ["--set name=", "nested more than 32 levels"]),
         (["--set", "task.rounds=0"], ["task.rounds", "0", "greater than or equal to 1"]),
         (["--seed", "-3"], ["seed", "-3", "greater than or equal to 0"]),
         (["--out", "taken"], ["--out", "'taken'", "exists"]),

@@ -1,6 +1,7 @@
 """The commands that need no Ray, from the outside."""
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -56,12 +57,12 @@ def test_all_commands_are_found() -> None:
     assert {"run", "validate", "list", "schema", "resume"} <= set(main.commands)
 
 
-def test_run_prints_a_summary_and_leaves_a_whole_directory(tmp_path: Path) -> None:
+def test_run_prints_a_summary_and_leaves_a_whole_directory(tmp_path: Path, drawn: None) -> None:
     result = done("run", write(tmp_path, {}), "--out", "made")
     for words in (
         "squared error",
         "epsilon",
-        "rdp-best",
+        "pld-",
         "against a server that sees nothing",
         "bits",
         "made",
@@ -86,9 +87,10 @@ def test_json_is_one_document_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_standard_errors_are_shown_when_there_are_repetitions(tmp_path: Path) -> None:
-    assert "±" not in done("run", write(tmp_path, {}), "--out", "one").stdout
+    # The estimates have a ± of their own, of the noise.
+    assert "(standard error)" not in done("run", write(tmp_path, {}), "--out", "one").stdout
     shown = done("run", write(tmp_path, {"repeat": 3}), "--out", "three").stdout
-    assert "±" in shown and "3 repetitions" in shown
+    assert re.search(r"± \S+ \(standard error\)", shown) and "3 repetitions" in shown
 
 
 def test_withheld_releases_are_shown(tmp_path: Path) -> None:
@@ -144,6 +146,40 @@ def test_validate_tells_good_from_bad(tmp_path: Path) -> None:
     found = json.loads(call("validate", good, bad, "--json").stdout)
     assert [entry["valid"] for entry in found] == [True, False]
     assert "population is missing" in found[1]["error"]
+
+
+def test_validate_replaces_fields_first(tmp_path: Path) -> None:
+    good = write(tmp_path, {})
+    assert done("validate", good, "--set", "population.clients=1e3").stdout == f"{good}: valid\n"
+    result = call("validate", good, "--set", "population.clients=0")
+    assert result.exit_code == 2 and "population.clients is 0" in result.stderr
+    figure = call("validate", "seeds/000-figure-5.6", "--set", "figure.panels=3")
+    assert figure.exit_code == 2 and "figure.panels is 3" in figure.stderr
+
+
+def test_a_power_of_ten_is_a_whole_number(tmp_path: Path) -> None:
+    result = done("run", write(tmp_path, {}), "--set", "population.clients=1e2", "--out", "made")
+    assert re.search(r"^clients +100 *$", result.stdout, re.MULTILINE)
+    assert yaml.safe_load(Path("made/scenario.yaml").read_text())["population"]["clients"] == 100
+
+
+def test_bits_and_bytes_add_up(tmp_path: Path) -> None:
+    shown = done("run", write(tmp_path, {}), "--out", "made").stdout
+    found = re.search(
+        r"(\d+) bits per report, sent as (\d+) bytes?; (\d+) reports, (\d+) bytes", shown
+    )
+    assert found is not None, shown
+    bits, each, reports, size = map(int, found.groups())
+    assert (each, reports, size) == (-(-bits // 8), 40, 40 * each)
+
+
+def test_under_local_trust_nothing_is_said_of_a_shuffler(tmp_path: Path) -> None:
+    path = write(tmp_path, {"trust": "local"})
+    for shown in (done("run", path, "--out", "made").stdout, done("ledger", "made").stdout):
+        words = " ".join(shown.split("which holds for")[1].split())
+        words = words.partition("amplification")[0].partition("releases per client")[0]
+        assert "each client's reports, used or not" in words
+        assert "released" not in words and "shuffler" not in words
 
 
 OWN = '''

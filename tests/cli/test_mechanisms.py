@@ -3,22 +3,40 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from raydp_sim.cli import mechanisms
 from raydp_sim.cli.main import main
 from raydp_sim.mechanisms import MECHANISMS
-from raydp_sim.mechanisms.compare import Budget, catalogue
+from raydp_sim.mechanisms.compare import Budget, Entry, catalogue
+from tests.cli.narrow import assert_fits
 
-SMALL = ("--dimension", "3", "--clients", "500")
+SMALL = ("--dimension", "3", "--clients", "500", "--epsilon", "0.5")
+
+
+@pytest.fixture(scope="module")
+def computed() -> list[Entry]:
+    """The catalogue of these options, which takes seconds; shown in two forms below."""
+    return catalogue(Budget(3, 500, 0.5))
+
+
+@pytest.fixture
+def once(computed: list[Entry], monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(budget: Budget, progress: Any) -> list[Entry]:
+        assert budget == Budget(3, 500, 0.5)
+        return computed
+
+    monkeypatch.setattr(mechanisms, "catalogue", made)
 
 
 def call(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["mechanisms", *arguments])
 
 
-def test_the_table_the_document_and_the_picture(tmp_path: Path) -> None:
+def test_the_table_the_document_and_the_picture(tmp_path: Path, once: None) -> None:
     picture = tmp_path / "made.png"
     result = call(*SMALL, "--json", "--plot", str(picture))
     assert result.exit_code == 0, result.stderr
@@ -29,13 +47,20 @@ def test_the_table_the_document_and_the_picture(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 20_000
 
 
-def test_the_table_names_every_kind_domain_and_source() -> None:
-    result = call("--dimension", "2", "--clients", "300", "--epsilon", "0.5")
+def test_the_table_names_every_kind_domain_and_source(once: None) -> None:
+    result = call(*SMALL)
     assert result.exit_code == 0, result.stderr
     for kind in MECHANISMS.kinds:
         assert f" {kind} " in result.stdout
-    for words in ("l2 ball, d = 2", "linf ball", "bit", "epsilon 0.5", "Warner 1965"):
+    for words in ("l2 ball, d = 3", "linf ball", "bit", "epsilon 0.5", "Warner 1965"):
         assert words in result.stdout
+
+
+def test_the_table_fits_into_80_columns(once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = assert_fits(["mechanisms", *SMALL], monkeypatch)
+    assert "No room for: source" in shown
+    for kind in MECHANISMS.kinds:
+        assert f" {kind} " in shown
 
 
 @pytest.mark.parametrize(
@@ -64,10 +89,11 @@ def test_help_has_an_example() -> None:
     assert "raydp-sim mechanisms --dimension" in call("--help").stdout
 
 
-def test_the_readme_shows_what_is_computed() -> None:
+def test_the_docs_show_what_is_computed() -> None:
     """The local columns of its excerpt; the shuffled ones would take many seconds."""
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-    shown = readme[readme.index("l2 ball, d = 100") : readme.index("`~` marks a bound")]
+    page = Path(__file__).resolve().parents[2] / "docs" / "mechanisms.md"
+    text = page.read_text(encoding="utf-8")
+    shown = text[text.index("l2 ball, d = 100") : text.index("`~` marks a bound")]
     entries = catalogue(Budget(100, 10_000, 1.0), shuffle=False)
     for entry in entries:
         if entry.domain == "l2 ball" or (entry.domain, entry.dimension) == ("category", 100):

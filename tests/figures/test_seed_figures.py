@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from raydp_sim.cli.schema import scenario_schema
 from raydp_sim.cli.shipped import shipped
 from raydp_sim.figures import load, play
 from raydp_sim.figures.claims import Verdict, judge
 from raydp_sim.figures.compute import evaluate, point
 from raydp_sim.figures.model import FigureFile
-from raydp_sim.schema import scenario_schema
 
 SEEDS = {name: path for name, path in shipped().items() if name.startswith("seeds/")}
 FIGURES = sorted(SEEDS)
@@ -262,6 +262,8 @@ def test_a_figure_plays_on_a_small_grid(name: str, tmp_path: Path) -> None:
     document = load(SEEDS[name]).document()
     for panel in document["figure"]["panels"].values():
         panel["values"] = panel["values"][:2]
+    # All claims are judged above, where their numbers are computed once.
+    document["claims"] = document.get("claims", [])[:1]
     if document["figure"]["curves"]:
         _shorten(document)
     played = play(document, tmp_path / "made")
@@ -270,7 +272,7 @@ def test_a_figure_plays_on_a_small_grid(name: str, tmp_path: Path) -> None:
         assert pq.read_table(tmp_path / "made" / "figure" / f"{panel}.parquet").equals(table)
         assert all(math.isfinite(number) for number in table["value"].to_pylist() if number)
     assert (tmp_path / "made" / "plot.png").stat().st_size > 10_000
-    assert len(played.summary["claims"]) == len(document.get("claims", []))
+    assert len(played.summary["claims"]) == len(document["claims"])
 
 
 def _shorten(document: dict[str, Any]) -> None:

@@ -7,17 +7,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from raydp_sim.cli import stress
 from raydp_sim.cli.main import main
 from raydp_sim.cli.shipped import FOLDER, shipped
 from raydp_sim.errors import RunError
 from raydp_sim.metrics import streams
 from raydp_sim.population.intervals import load as load_stays
-from raydp_sim.privacy import store
+from raydp_sim.privacy.ledger import store
 from raydp_sim.run import Run, run
 from raydp_sim.scenario import load
 from raydp_sim.stress import recordings
 from raydp_sim.stress.diagnosis import diagnose
 from raydp_sim.stress.measures import Measures, measure
+from tests.cli.narrow import assert_fits
 
 SUITE = [name for name in shipped() if name.startswith("stress/")]
 SMALL = ["--set", "task.rounds=4"]
@@ -150,14 +152,18 @@ def test_the_whole_suite_is_played_and_compared():
         ("stragglers", "short", "participation.deadline=3600"),
     ],
 )
-def test_the_advice_helps(name, rule, advice):
+def test_the_advice_helps(name, rule, advice, steady, tmp_path):
     """What is found in a scenario as it ships is no longer found when the advice is followed."""
     found = {}
-    for out, changes in (("before", []), ("after", ["--set", advice])):
-        result = call(name, *changes, "--out", out, "--json")
-        assert result.exit_code == 0, result.stderr
-        found[out] = [each["rule"] for each in json.loads(result.stdout)[1]["findings"]]
+    for out, changes in (("before", ()), ("after", (advice,))):
+        measured = played(tmp_path / out, *changes, name=name)
+        found[out] = [each.rule for each in diagnose(measured, steady)]
     assert rule in found["before"] and rule not in found["after"]
+
+
+@pytest.fixture(scope="module")
+def steady(tmp_path_factory: pytest.TempPathFactory) -> Measures:
+    return played(tmp_path_factory.mktemp("steady"), name="steady")
 
 
 @pytest.fixture(scope="module")
@@ -165,9 +171,9 @@ def drained(tmp_path_factory: pytest.TempPathFactory) -> Measures:
     return played(tmp_path_factory.mktemp("drained"))
 
 
-def played(folder: Path, *changes: str) -> Measures:
-    """Measure spent-budgets alone: what is changed must not change the baseline too."""
-    result = run(load(shipped()["stress/spent-budgets"], changes), out=folder / "run")
+def played(folder: Path, *changes: str, name: str = "spent-budgets") -> Measures:
+    """Measure a scenario alone: what is changed must not change the baseline too."""
+    result = run(load(shipped()[f"stress/{name}"], changes), out=folder / "run")
     held = streams.read(folder / "run" / "metrics", "withheld")
     charges = store.charges(folder / "run" / "ledger")
     return measure(result.scenario, result.summary, result.metrics, held, charges)
@@ -208,9 +214,9 @@ def test_what_is_not_advised_about_spent_budgets_would_not_help(drained, tmp_pat
     assert played(tmp_path, advice).withheld_count > 0.9 * drained.withheld_count
 
 
-def test_the_readme_shows_what_is_printed():
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    command, after = readme.split("```bash\nraydp-sim stress ")[1].split("\n```", 1)
+def test_the_docs_show_what_is_printed():
+    page = (Path(__file__).parents[2] / "docs" / "clients.md").read_text(encoding="utf-8")
+    command, after = page.split("```bash\nraydp-sim stress ")[1].split("\n```", 1)
     shown = after.split("```text\n")[1].split("```")[0]
     result = call(*command.split())
     assert result.exit_code == 0, result.stderr
@@ -233,3 +239,19 @@ def test_the_recordings_follow_from_their_recipe(name):
     assert path.read_text(encoding="utf-8") == recordings.text(recordings.TABLES[name]())
     assert path.stat().st_size < 200_000
     assert load_stays(str(path)).end <= recordings.DAY
+
+
+def test_the_table_fits_into_80_columns(monkeypatch):
+    class Once:
+        """Two calls of one command may not share a directory."""
+
+        made = 0
+
+        def folder(self, name, out):
+            self.made += 1
+            return Path(f"made{self.made}").resolve()
+
+    monkeypatch.setattr(stress, "fresh_folder", Once().folder)
+    monkeypatch.setattr(stress, "draw", lambda rows, path: None)
+    narrow = assert_fits(["stress", "half-dropout", *SMALL], monkeypatch)
+    assert narrow.count("scenario ") == 2, "the table is in two, one below the other"

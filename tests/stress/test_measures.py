@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from raydp_sim.accounting import planned
 from raydp_sim.metrics import streams
-from raydp_sim.privacy import store
 from raydp_sim.privacy.events import LocalReport
-from raydp_sim.privacy.participations import gini
-from raydp_sim.privacy.store import Charge
+from raydp_sim.privacy.ledger import store
+from raydp_sim.privacy.ledger.participations import gini
+from raydp_sim.privacy.ledger.store import Charge
 from raydp_sim.run import run
+from raydp_sim.scenario import bound_mechanism
+from raydp_sim.scenario.accounting import planned
 from raydp_sim.stress.measures import effective, measure, participations, wasted
 from raydp_sim.stress.row import Waste
 from tests.conftest import scenario
@@ -25,12 +26,11 @@ POLICY = {"kind": "asynchronous", "batch": 40, "every": 60.0, "deadline": 30.0}
 
 
 def releases(**columns):
-    """Rows that say nothing special, save what is given."""
+    """Joined rows that say nothing special, save what is given."""
     number = len(next(iter(columns.values())))
     zeros = {name: [0] * number for name in streams.RELEASES if name != "bound"}
     scores = dict.fromkeys(("squared_error_cohort", "squared_error_population"), [0.1] * number)
-    rows = zeros | {"bound": [""] * number} | scores | columns
-    return streams.table("releases", pa.table(rows).to_pylist())
+    return pa.table(zeros | {"bound": [""] * number} | scores | columns)
 
 
 def withheld(**columns):
@@ -87,8 +87,8 @@ def test_each_measure_of_a_table_made_by_hand():
     assert (row.withheld.first, row.withheld.last) == (30.0, 60.0)
     # A smaller batch hides less.
     lowered = small(shuffle={"min_batch": 10})
-    assert row.withheld.epsilon == planned(lowered, lowered.bound_mechanism)
-    assert row.withheld.epsilon > planned(small(), small().bound_mechanism)
+    assert row.withheld.epsilon == planned(lowered, bound_mechanism(lowered))
+    assert row.withheld.epsilon > planned(small(), bound_mechanism(small()))
     document = row.document()
     assert "settings" not in document
     assert document["waste"]["total"] == row.waste.total and document["withheld"]["half"] == 10

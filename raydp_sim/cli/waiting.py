@@ -1,0 +1,49 @@
+"""Telling a person who waits for a scenario to be read and calibrated that something happens."""
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+_FIRST, _NEXT = 2.0, 10.0
+
+
+@contextlib.contextmanager
+def waiting(document: Any, first: float = _FIRST, then: float = _NEXT) -> Iterator[list[float]]:
+    """Say after two seconds what takes so long, and go on saying so; a terminal shows one line.
+
+    Yields a list that has the seconds it took, once it is over.
+
+    Args:
+        document: the scenario as read: whether it has a target to be calibrated.
+        first: seconds before anything is said.
+        then: seconds between two lines, where there is no terminal.
+    """
+    mechanism = document.get("mechanism") if isinstance(document, Mapping) else None
+    target = mechanism.get("target") if isinstance(mechanism, Mapping) else None
+    what = "checking the scenario"
+    if isinstance(target, Mapping):
+        what = f"calibrating the mechanism for epsilon {target.get('epsilon')} of the whole run"
+    live, over, began, took = sys.stderr.isatty(), threading.Event(), time.monotonic(), [0.0]
+
+    def tell() -> None:
+        pause = first
+        while not over.wait(pause):
+            line = f"{what}: {time.monotonic() - began:.0f} s so far"
+            click.echo(f"\r{line}" if live else line, err=True, nl=not live)
+            pause = 1.0 if live else then
+        if live and pause != first:
+            click.echo("\r\033[K", err=True, nl=False)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield took
+    finally:
+        over.set()
+        teller.join()
+        took[0] = time.monotonic() - began
