@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from raydp_sim.cli import accounting
+from raydp_sim.cli import accounting, tables
 from raydp_sim.cli.accounting import MECHANISMS, Run
 from raydp_sim.cli.pictures import picture_file
 from raydp_sim.errors import InputError, bad_field
@@ -221,7 +221,8 @@ def calibration(epsilon: float, as_json: bool, **given: Any) -> None:
         return
     click.echo(f"epsilon0  {epsilon0:.6g}" + (", the largest tried" if epsilon0 >= 20.0 else ""))
     click.echo(f"epsilon   {found.epsilon:.6g} at delta {run.delta:g}, {_rounds(run)}")
-    click.echo(f"bound     {found.best}\n\n{sentence}")
+    click.echo(f"bound     {found.best}\n")
+    tables.say(sentence)
 
 
 @command.command("gaussian", epilog=_GAUSSIAN)

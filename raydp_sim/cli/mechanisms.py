@@ -116,7 +116,7 @@ def _show(entries: list[Entry], budget: Budget) -> None:
 
 def _title(domain: str, dimension: int) -> str:
     if domain == "category":
-        return f"category, {dimension:,} of them"
+        return f"{dimension:,} categories"
     return domain if domain in ("scalar", "bit") else f"{domain}, d = {dimension:,}"
 
 
