@@ -300,13 +300,13 @@ def _amplification(found: dict[str, Any]) -> str:
 
 
 def _releases(counts: dict[str, float], rounds: int, repeat: int) -> str:
-    text = f"{counts['releases']:g} of {rounds:,}"
+    text = f"{counts['releases']:,.10g} of {rounds:,}"
     if repeat > 1:
         text += f" in each of {repeat} repetitions"
     if counts["withheld"]:
-        text += f"; {counts['withheld']:g} withheld (batch below shuffle.min_batch)"
+        text += f"; {counts['withheld']:,.10g} withheld (batch below shuffle.min_batch)"
     if counts["missing"]:
-        text += f"; {counts['missing']:g} reports missing"
+        text += f"; {counts['missing']:,.10g} reports missing"
     return text
 
 
