@@ -9,7 +9,7 @@ import click
 
 from raydp_sim import figures
 from raydp_sim.cli import shipped
-from raydp_sim.cli.display import epsilon, expected_error
+from raydp_sim.cli.phrases import epsilon, expected_error
 from raydp_sim.cli.tables import wrapped_for_stderr
 from raydp_sim.cli.waiting import waiting
 from raydp_sim.errors import InputError
