@@ -6,6 +6,7 @@ from itertools import groupby
 import click
 
 from raydp_sim.cli import accounting, tables
+from raydp_sim.cli.counts import integer
 from raydp_sim.cli.pictures import picture_file
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.errors import bad_field
@@ -30,7 +31,7 @@ _MOST = {"--dimension": 100_000, "--clients": 10**8}
     show_default=True,
     help="Of the vectors, and number of categories.",
 )
-@click.option("--clients", type=int, default=10_000, show_default=True, help="In the mean.")
+@click.option("--clients", type=integer, default=10_000, show_default=True, help="In the mean.")
 @click.option(
     "--epsilon",
     type=float,
