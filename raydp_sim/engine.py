@@ -36,7 +36,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Release:
-    """Let the closed batch out to the aggregator."""
+    """Release the closed batch to the aggregator."""
 
     release: int
 

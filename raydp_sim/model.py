@@ -65,7 +65,9 @@ def describe(
         if found["type"] in ("tuple_type", "list_type"):
             message = f"it must be a list, such as [{found['input']}]"
         if found["type"].startswith("int_"):
-            message = "it must be a whole number"
+            given = found["input"]
+            whole = isinstance(given, float) and given.is_integer()
+            message = "it is too large" if whole else "it must be a whole number"
         if found["type"] == "string_type":
             message = "it must be text; put it in quotes"
         if found["type"] == "invalid_key":

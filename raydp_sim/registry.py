@@ -42,7 +42,7 @@ P = TypeVar("P", bound=Piece)
 
 
 class Registry(Generic[P]):
-    """The pieces of one room, by kind."""
+    """The pieces of one package, by kind."""
 
     def __init__(self, package: str, base: type[P]) -> None:
         self.package, self.base = package, base
@@ -107,7 +107,7 @@ class Registry(Generic[P]):
         return {"kind": kind, **piece.model_dump(mode="json", exclude_none=True)}
 
     def describes(self, kind: str) -> bool:
-        """Say whether a kind, or what an import path names, is one of this room.
+        """Say whether a kind, or what an import path names, is one of this registry.
 
         Raises:
             PydanticCustomError: when there is nothing at the path.

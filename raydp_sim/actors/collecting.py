@@ -24,7 +24,7 @@ class Collecting:
         able: who may still be asked, where there are budgets.
         ended: since when nobody came, if the run ended for that; `done`: the task ended it.
         open: releases under way.
-        since_checkpoint: what a respawned client has to hear again.
+        since_checkpoint: asks that a respawned client has to replay.
     """
 
     def __init__(
@@ -176,8 +176,8 @@ class Collecting:
     def replace(self, source: int) -> None:
         """Respawn a client actor and ask it again for every release it still owes.
 
-        Where clients keep state, the new actor starts from the last checkpoint and first hears the
-        asks since then again; its answers to those have been counted and are dropped.
+        Where clients keep state, the new actor starts from the last checkpoint and first replays
+        the asks since then; its answers to those have been counted and are dropped.
         """
         self.crew.respawn(source)
         for dispatch in (*self.since_checkpoint, *self.open.values()):

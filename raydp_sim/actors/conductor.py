@@ -238,7 +238,7 @@ class Conductor:
             yield first, last, self._shard(source)
 
     def checkpointed(self) -> None:
-        """Forget what a respawned client would have to hear again: a checkpoint has its state."""
+        """Drop the asks that a respawned client would replay: a checkpoint has its state."""
         self.collecting.since_checkpoint.clear()
 
     def _shard(self, source: int) -> Arrays:

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from raydp_sim.cli import accounting
+from raydp_sim.cli import accounting, tables
 from raydp_sim.cli.accounting import MECHANISMS, Run
+from raydp_sim.cli.counts import integer
 from raydp_sim.cli.pictures import picture_file
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.privacy.accountant import Account, account, calibrate, rdp_table
@@ -64,12 +65,14 @@ def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return add
 
 
-_CLIENTS = click.option("--clients", type=int, required=True, help="Eligible clients.")
+_CLIENTS = click.option("--clients", type=integer, required=True, help="Eligible clients.")
 _SAMPLED = click.option(
-    "--sampled", type=int, help="Clients drawn per round, uniformly and in secret; default: all."
+    "--sampled",
+    type=integer,
+    help="Clients drawn per round, uniformly and in secret; default: all.",
 )
 _RUN = _options(
-    click.option("--rounds", type=int, default=1, show_default=True, help="Rounds of the run."),
+    click.option("--rounds", type=integer, default=1, show_default=True, help="Rounds of the run."),
     click.option("--delta", type=float, required=True, help="Of the whole run, in (0, 1)."),
     click.option(
         "--mechanism",
@@ -221,7 +224,8 @@ def calibration(epsilon: float, as_json: bool, **given: Any) -> None:
         return
     click.echo(f"epsilon0  {epsilon0:.6g}" + (", the largest tried" if epsilon0 >= 20.0 else ""))
     click.echo(f"epsilon   {found.epsilon:.6g} at delta {run.delta:g}, {_rounds(run)}")
-    click.echo(f"bound     {found.best}\n\n{sentence}")
+    click.echo(f"bound     {found.best}\n")
+    tables.say(sentence)
 
 
 @command.command("gaussian", epilog=_GAUSSIAN)
@@ -233,7 +237,7 @@ def calibration(epsilon: float, as_json: bool, **given: Any) -> None:
     help="Standard deviation over l2 sensitivity.",
 )
 @click.option("--rate", type=float, help="Poisson sampling rate in (0, 1]; default: no sampling.")
-@click.option("--rounds", type=int, default=1, show_default=True, help="Releases.")
+@click.option("--rounds", type=integer, default=1, show_default=True, help="Releases.")
 @click.option("--delta", type=float, required=True, help="Of all releases, in (0, 1).")
 @_JSON
 def gaussian(noise: float, rate: float | None, rounds: int, delta: float, as_json: bool) -> None:

@@ -82,7 +82,7 @@ def command(ctx: click.Context, name: str, assignments: tuple[str, ...], as_json
 
 def _find(name: str) -> type[Mechanism] | type[Task]:
     try:
-        cls = _room(name).find(name)
+        cls = _registry(name).find(name)
     except PydanticCustomError as refusal:
         raise bad_field("CLASS", name, str(refusal.message())) from None
     if not hasattr(cls, "kind"):
@@ -92,16 +92,20 @@ def _find(name: str) -> type[Mechanism] | type[Task]:
     return found
 
 
-def _room(name: str) -> Registry[Any]:
+def _registry(name: str) -> Registry[Any]:
     """Return where a class belongs; of no known one, where the nearest kind does."""
-    rooms: tuple[Registry[Any], ...] = (MECHANISMS, TASKS)
-    for room in rooms:
-        if room.describes(name):
-            return room
+    registries: tuple[Registry[Any], ...] = (MECHANISMS, TASKS)
+    for registry in registries:
+        if registry.describes(name):
+            return registry
     if ":" in name:
-        bases = " or ".join(f"{room.base.__module__}.{room.base.__name__}" for room in rooms)
+        bases = " or ".join(
+            f"{registry.base.__module__}.{registry.base.__name__}" for registry in registries
+        )
         raise bad_field("CLASS", name, f"it must be a subclass of {bases}")
-    near = difflib.get_close_matches(name, [kind for room in rooms for kind in room.kinds], 1)
+    near = difflib.get_close_matches(
+        name, [kind for registry in registries for kind in registry.kinds], 1
+    )
     return TASKS if near and near[0] in TASKS.kinds else MECHANISMS
 
 

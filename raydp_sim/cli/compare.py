@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from raydp_sim.cli import tables
-from raydp_sim.cli.display import epsilon
+from raydp_sim.cli.phrases import epsilon
 from raydp_sim.cli.pictures import picture_file
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.durable import write_durable

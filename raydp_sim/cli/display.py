@@ -1,9 +1,7 @@
-"""What a person sees of a run: the plan, live progress on stderr, and the summary on stdout."""
+"""What a person sees while a run is played: its plan and live progress, on standard error."""
 
-import math
 import sys
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -11,16 +9,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from raydp_sim.cli import tables
-from raydp_sim.cli.answer_table import print_answer, print_groups
-from raydp_sim.cli.tables import Column, Row
+from raydp_sim.cli.phrases import epsilon, plan_lines, spaced
 from raydp_sim.metrics import streams
-from raydp_sim.run.advice import warning
-from raydp_sim.run.prediction import Prediction
 from raydp_sim.run.preflight import Plan
 from raydp_sim.scenario import Scenario
 
-_PIPE = 100  # pipes have no width; a wide one keeps the words of the assumption together
 _STEPS = 10  # progress lines of a run at most, where there is no terminal
 _LINE_SECONDS = 2.0
 _LIVE_SECONDS = 0.1
@@ -125,190 +118,6 @@ class Display:
 def _state(row: dict[str, Any], short: bool = False) -> str:
     scores = streams.scores(row)
     # The first score a task names is the one it is about.
-    name = " ".join(_words(scores[0]).split()[: 2 if short else None]) if scores else ""
+    name = " ".join(spaced(scores[0]).split()[: 2 if short else None]) if scores else ""
     score = f"{name} {row[scores[0]]:.4g}, " if scores else ""
     return f"{score}epsilon{'' if short else ' so far'} {epsilon(row['epsilon'])}"
-
-
-def epsilon(value: float) -> str:
-    """Say an epsilon; where there is no guarantee, in so many words.
-
-    Example:
-        >>> epsilon(0.5), epsilon(float("inf"))
-        ('0.5', 'infinite')
-    """
-    return "infinite" if math.isinf(value) else f"{value:.4g}"
-
-
-def plan_lines(scenario: Scenario, plan: Plan) -> list[str]:
-    """Say a plan, what was found out about the data and, if the run will be useless, so."""
-    data = [f"data: {plan.data}"] if plan.data else []
-    useless = warning(scenario, plan.prediction)
-    return [*data, plan_line(plan), *([useless] if useless else [])]
-
-
-def plan_line(plan: Plan) -> str:
-    """Say a plan in one line.
-
-    Example:
-        >>> plan_line(Plan(0, 3 << 20, 0.2, 100, 2.0, 9)).partition(";")[0]
-        'plan: one process, 3 MiB, under 1 s'
-    """
-    place = f"{plan.actors} actors" if plan.actors else "one process"
-    loading = f" ({plan.loading:.0f} s of it calibrating)" if plan.loading >= 1.0 else ""
-    error = f"{expected_error(plan.prediction, plan.least)}; " if plan.prediction else ""
-    return (
-        f"plan: {place}, {_size(plan.memory)}, {duration(plan.seconds)}{loading}; "
-        f"epsilon {epsilon(plan.epsilon)} for a client in every release; {error}"
-        f"{_bits(plan.bits)} per report"
-    )
-
-
-def expected_error(found: Prediction, least: int) -> str:
-    """Say what error to expect, of batches of which size."""
-    expected, most = found.expected, "" if found.expected.exact else "at most "
-    note = f" ({expected.note})" if expected.note else ""
-    return (
-        f"expected squared error {most}{expected.release:.3g} of a release, {most}"
-        f"{expected.run:.3g} of the run{note}; batches of about {found.batch:,.0f}, never below "
-        f"{least:,}"
-    )
-
-
-def _size(size: float) -> str:
-    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{max(1, round(size / 2**20))} MiB"
-
-
-def _bits(bits: int) -> str:
-    return "1 bit" if bits == 1 else f"{bits:,} bits"
-
-
-def duration(seconds: float) -> str:
-    """Say how long something takes, roughly."""
-    if seconds < 1:
-        return "under 1 s"
-    if seconds < 120:
-        return f"about {seconds:.0f} s"
-    minutes = seconds / 60
-    return f"about {minutes:.0f} min" if minutes < 120 else f"about {minutes / 60:.1f} h"
-
-
-def print_summary(summary: dict[str, Any]) -> None:
-    """Print the summary of a finished run as a table."""
-    columns = [Column("", right=False, bold=True), Column("", right=False, wraps=True)]
-    rows = [Row(fact) for fact in _facts(summary)]
-    click.echo()
-    tables.fitted(columns, rows, tables.width(_PIPE), headed=False).show(_PIPE)
-    print_answer(summary, _PIPE)
-    print_groups(summary, _PIPE)
-    folder = Path(summary["run_dir"])
-    click.echo()
-    for name, path in (("run directory", folder), ("picture", folder / "plot.png")):
-        click.echo(f"{name:<26}{path}")
-
-
-def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    privacy, sent, timing = (summary[key] for key in ("privacy", "communication", "timing"))
-    metrics, errors = dict(summary["metrics"]), summary.get("standard_errors", {})
-    counts = {name: metrics.pop(name) for name in ("releases", "withheld", "missing")}
-    repeat, rounds = summary.get("repeat", 1), summary["rounds"]
-    facts = [
-        ("scenario", f"{summary['scenario']} (trust: {summary['trust']}, seed {summary['seed']})"),
-        ("clients", f"{summary['clients']:,}"),
-        ("releases", _releases(counts, rounds, repeat)),
-    ]
-    if "ended_early" in summary:
-        facts.append(("ended early", summary["ended_early"]))
-    for name, value in metrics.items():
-        error = f" ± {errors[name]:.2g} (standard error)" if name in errors else ""
-        facts.append((_words(name), f"{value:.4g}{error}"))
-    if "prediction" in summary:
-        facts.append(("expected", _predicted(summary["prediction"])))
-    each = privacy["per_client"]
-    most, median = epsilon(each["max"]), epsilon(each["median"])
-    charged = f"{most} for the client charged most, {median} median"
-    facts.append(("epsilon", f"{charged}; planned {epsilon(privacy['planned'])}"))
-    if privacy["guarantee"] == "none":
-        facts.append(("guarantee", "none: the scenario says privacy.guarantee: none"))
-    facts.append(("delta", f"{privacy['delta']:.4g}"))
-    if privacy["epsilon_local"] is not None:
-        facts.append(("epsilon_local", f"{epsilon(privacy['epsilon_local'])} per report"))
-    facts.append(("bound", privacy["bound"]))
-    facts.append(("which holds for", privacy["assumption"]))
-    if "breakdown" in summary:
-        facts.append(("presence", privacy["presence"]))
-    if "target" in privacy:
-        target = privacy["target"]
-        text = f"epsilon {target['epsilon']:g} at delta {target['delta']:g}"
-        facts.append(("target", f"{text}; reached {epsilon(target['reached'])}"))
-    facts.append(("amplification", _amplification(privacy["amplification"])))
-    facts.append(("communication", communication(sent)))
-    facts.append(
-        (
-            "wall time",
-            f"{timing['wall_s']:.1f} s, {timing['reports_per_s']:,.0f} reports per second",
-        )
-    )
-    return facts
-
-
-def communication(sent: dict[str, Any]) -> str:
-    """Say what reports take, in bits and in the whole bytes that travel, so that it adds up.
-
-    Example:
-        >>> communication({"bits_per_report": 10, "reports": 20000, "wire_bytes": 40000})
-        '10 bits per report, sent as 2 bytes; 20,000 reports, 40,000 bytes in all'
-    """
-    bits, reports, size = sent["bits_per_report"], sent["reports"], sent["wire_bytes"]
-    whole = -(-bits // 8)
-    each = f"sent as {'1 byte' if whole == 1 else f'{whole:,} bytes'}"
-    count = f"{reports:,} {'report' if reports == 1 else 'reports'}, {size:,} bytes in all"
-    if size > whole * reports:
-        return f"{_bits(bits)} per value, {each}, several values per report; {count}"
-    # A task of several stages has smaller reports too.
-    most = "" if size == whole * reports else "at most "
-    return f"{most}{_bits(bits)} per report, {each}; {count}"
-
-
-def _predicted(found: dict[str, Any]) -> str:
-    """Say what was expected, and what was measured of it.
-
-    Example:
-        >>> of = {"expected": 2.0, "measured": 1.5}
-        >>> _predicted({"is": "bound", "release": of, "run": of, "note": ""})
-        'at most 2 of a release (measured 1.5), at most 2 of the run (measured 1.5)'
-    """
-    most = "at most " if found["is"] == "bound" else ""
-    parts = []
-    for name, what in (("release", "a release"), ("run", "the run")):
-        seen = found[name]["measured"]
-        said = "" if seen is None else f" (measured {seen:.4g})"
-        parts.append(f"{most}{found[name]['expected']:.4g} of {what}{said}")
-    note = f"; {found['note']}" if found["note"] else ""
-    return ", ".join(parts) + note
-
-
-def _amplification(found: dict[str, Any]) -> str:
-    """Say which amplification was counted, and why none of the others.
-
-    Example:
-        >>> _amplification({"used": "none", "not_used": {"sampled shuffle": "nothing is shuffled"}})
-        'none; no sampled shuffle: nothing is shuffled'
-    """
-    others = (f"no {name}: {why}" for name, why in found["not_used"].items() if name != "none")
-    return "; ".join([found["used"], *others])
-
-
-def _releases(counts: dict[str, float], rounds: int, repeat: int) -> str:
-    text = f"{counts['releases']:g} of {rounds:,}"
-    if repeat > 1:
-        text += f" in each of {repeat} repetitions"
-    if counts["withheld"]:
-        text += f"; {counts['withheld']:g} withheld (batch below shuffle.min_batch)"
-    if counts["missing"]:
-        text += f"; {counts['missing']:g} reports missing"
-    return text
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

@@ -8,8 +8,8 @@ import click
 
 from raydp_sim.cli import tables
 from raydp_sim.cli.answer_table import print_groups
-from raydp_sim.cli.display import epsilon
 from raydp_sim.cli.ledger_plot import draw
+from raydp_sim.cli.phrases import epsilon
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.figures.model import is_figure

@@ -6,6 +6,7 @@ from itertools import groupby
 import click
 
 from raydp_sim.cli import accounting, tables
+from raydp_sim.cli.counts import integer
 from raydp_sim.cli.pictures import picture_file
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.errors import bad_field
@@ -30,7 +31,7 @@ _MOST = {"--dimension": 100_000, "--clients": 10**8}
     show_default=True,
     help="Of the vectors, and number of categories.",
 )
-@click.option("--clients", type=int, default=10_000, show_default=True, help="In the mean.")
+@click.option("--clients", type=integer, default=10_000, show_default=True, help="In the mean.")
 @click.option(
     "--epsilon",
     type=float,
@@ -116,7 +117,7 @@ def _show(entries: list[Entry], budget: Budget) -> None:
 
 def _title(domain: str, dimension: int) -> str:
     if domain == "category":
-        return f"category, {dimension:,} of them"
+        return f"{dimension:,} categories"
     return domain if domain in ("scalar", "bit") else f"{domain}, d = {dimension:,}"
 
 

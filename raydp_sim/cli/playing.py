@@ -11,7 +11,8 @@ from types import FrameType
 
 import click
 
-from raydp_sim.cli.display import Display, print_summary
+from raydp_sim.cli.display import Display
+from raydp_sim.cli.summary_table import print_summary
 from raydp_sim.errors import InputError, RunError, bad_field
 from raydp_sim.run import Run, Watcher
 from raydp_sim.run.documents import dumped

@@ -9,7 +9,7 @@ import click
 import pyarrow.parquet as pq
 
 from raydp_sim.cli import playing, shipped, tables
-from raydp_sim.cli.display import epsilon
+from raydp_sim.cli.phrases import epsilon
 from raydp_sim.cli.sweeping import play_all
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.durable import fresh_folder, write_durable

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from raydp_sim.cli.display import duration, epsilon
+from raydp_sim.cli.phrases import duration, epsilon
 from raydp_sim.cli.playing import one_interrupt
 from raydp_sim.cli.tables import wrapped_for_stderr
 from raydp_sim.errors import InputError, RunError, bad_field

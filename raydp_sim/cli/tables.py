@@ -148,14 +148,19 @@ def say(text: str, otherwise: int | None = None, dim: bool = False) -> None:
     click.echo(click.style(_filled(text, room), dim=True) if dim else _filled(text, room))
 
 
+def room_of_stderr() -> int | None:
+    """Return how many columns standard error has; none where nobody is looking."""
+    return shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+
+
 def wrapped_for_stderr(text: str) -> str:
     """Return a message as standard error should have it: wrapped on a terminal, else in one line.
 
     A message of several lines keeps them.
     """
-    if not sys.stderr.isatty():
+    room = room_of_stderr()
+    if room is None:
         return text
-    room = shutil.get_terminal_size().columns
     return "\n".join(_filled(line, room) for line in text.splitlines())
 
 
@@ -173,6 +178,8 @@ def _needed(
         cells = [columns[place].head, *(row[place] for row in full)]
         if columns[place].wraps:
             cells = [word for cell in cells for word in cell.split()]
+        if place == 0:
+            cells += [row.cells[0] for row in rows if len(row.cells) == 1]
         total += max(map(cell_len, cells), default=0)
     edges = 2 if ruled else 0
     return total + 2 * (len(kept) - 1) + edges

@@ -9,7 +9,8 @@ import click
 
 from raydp_sim import figures
 from raydp_sim.cli import shipped
-from raydp_sim.cli.display import epsilon, expected_error
+from raydp_sim.cli.phrases import epsilon, expected_error
+from raydp_sim.cli.tables import wrapped_for_stderr
 from raydp_sim.cli.waiting import waiting
 from raydp_sim.errors import InputError
 from raydp_sim.figures.model import is_figure
@@ -60,12 +61,12 @@ def command(
                     foreseen = _foresee(load(path, assignments), finding)
         except InputError as error:
             finding.update(valid=False, error=str(error))
-            click.echo(f"raydp-sim: {error}", err=True)
+            click.echo(wrapped_for_stderr(f"raydp-sim: {error}"), err=True)
         else:
             if not as_json:
                 click.echo(f"{path}: valid")
             for line in foreseen:
-                click.echo(f"{path}: {line}", err=True)
+                click.echo(wrapped_for_stderr(f"{path}: {line}"), err=True)
         findings.append(finding)
     if as_json:
         click.echo(json.dumps(findings, indent=2))

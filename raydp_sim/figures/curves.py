@@ -1,4 +1,4 @@
-"""Curves by name: every bound of the privacy room, and what only the seeds' figures compare with.
+"""Curves by name: every bound of `privacy`, and what only the seeds' figures compare with.
 
 The curves below are not among the accountant's bounds because one there is never worse.
 """

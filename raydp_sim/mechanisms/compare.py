@@ -196,7 +196,7 @@ def _shuffled(cls: type[Mechanism], built: Mechanism, budget: Budget) -> Offer:
 
 
 def _domain(built: Mechanism) -> str:
-    """Name the room in which errors are comparable; of one number, all balls are the interval."""
+    """Name the domain in which errors are comparable; of one number, all balls are the interval."""
     domain = built.domain
     if domain.norm == "category":
         return "category"

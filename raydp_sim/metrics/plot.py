@@ -63,7 +63,7 @@ def plot_run(
     learned = last_estimate(metrics) is not None
     panels = 2 + learned + (looks.breakdown is not None)
     rows = 2 if panels == 4 else 1
-    size = (5.5 * panels / rows, 4.4 * rows)
+    size = (5.5 * panels / rows, 5.0 * rows)
     figure, axes = plt.subplots(rows, panels // rows, figsize=size, layout="constrained")
     places = iter(axes.ravel())
     if learned:
@@ -76,12 +76,23 @@ def plot_run(
         axis.grid(alpha=0.25, which="major")
         axis.spines[["top", "right"]].set_visible(False)
         if axis.get_legend_handles_labels()[0] and axis.get_legend() is None:
-            axis.legend(frameon=False, fontsize=9)
+            _legend(axis)
     figure.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]  # constrained
     path = folder / "plot.png"
     figure.savefig(path, dpi=130)
     plt.close(figure)
     return path
+
+
+def _legend(axis: Any) -> None:
+    """Say below a panel what is drawn in it: inside there is no place that is always empty."""
+    from matplotlib.transforms import ScaledTranslation
+
+    # Names of categories may stand upright: how far the axis reaches down is measured, in inches.
+    drop = (axis.bbox.y0 - axis.xaxis.get_tightbbox().y0) / axis.figure.dpi
+    below = axis.transAxes + ScaledTranslation(0.0, -drop, axis.figure.dpi_scale_trans)
+    place = {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "bbox_transform": below}
+    axis.legend(frameon=False, fontsize=8, **place)
 
 
 def _errors(

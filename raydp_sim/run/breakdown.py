@@ -1,4 +1,4 @@
-"""Device classes and regions side by side: who took part, what it cost them, who is heard."""
+"""Device classes and regions side by side: who took part, what it cost, who is represented."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def breakdown(scenario: Scenario, run: RunDir, ledger: Ledger) -> dict[str, Any]
     """Return the section `breakdown` of a summary, of the first repetition.
 
     `squared_error` is the distance of the last estimate from the mean of the group's own clients:
-    a group that is heard less than its share is further away. Only a simulation knows it.
+    a group that reports less than its share is further away. Only a simulation knows it.
 
     Args:
         scenario: that was played.

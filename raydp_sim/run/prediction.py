@@ -139,6 +139,8 @@ def _left_out(scenario: Scenario) -> Iterator[str]:
         yield "as long as budgets last"
     if scenario.population.needs_influence:
         yield "those kept away not counted"
+    if scenario.population.group_data:
+        yield f"if every {scenario.population.grouped_by} took part alike"
     if isinstance(policy, Asynchronous) and policy.staleness_exponent > 0.0:
         yield "late reports counted in full"
 

@@ -17,7 +17,7 @@ from raydp_sim.registry import Registry
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.tasks import TASKS
 
-ROOMS: tuple[Registry[Any], ...] = (
+REGISTRIES: tuple[Registry[Any], ...] = (
     DATASETS,
     AVAILABILITY,
     LATENCY,
@@ -25,7 +25,7 @@ ROOMS: tuple[Registry[Any], ...] = (
     TASKS,
     MECHANISMS,
 )
-"""The rooms whose pieces a file chooses by `kind`."""
+"""The registries whose pieces a file chooses by `kind`."""
 # The population says these, so nobody should be sent there.
 _FILLED_IN = {"mechanism.dimension", "mechanism.clients"}
 
@@ -61,14 +61,14 @@ def _sections(field: FieldInfo, value: Any) -> Iterator[type[BaseModel]]:
     for wanted in (field.annotation, *get_args(field.annotation)):
         if not (inspect.isclass(wanted) and issubclass(wanted, BaseModel)):
             continue
-        room = next((room for room in ROOMS if room.base is wanted), None)
-        if room is None:
+        registry = next((registry for registry in REGISTRIES if registry.base is wanted), None)
+        if registry is None:
             yield wanted
             continue
         kind = value.get("kind") if isinstance(value, Mapping) else None
         if isinstance(kind, str):
             try:
-                yield room.find(kind)
+                yield registry.find(kind)
             except PydanticCustomError:
                 pass  # what is wrong with the kind is reported by itself
         elif isinstance(field.default, BaseModel):

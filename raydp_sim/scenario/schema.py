@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from raydp_sim.registry import Registry
 from raydp_sim.scenario import Scenario
-from raydp_sim.scenario.keys import ROOMS
+from raydp_sim.scenario.keys import REGISTRIES
 
 _IMPORT_PATH = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 _NAMES = re.compile(r"^ {4,8}(\w+(?:, \w+)*): (.*)$")
@@ -22,21 +22,21 @@ def simulation_schema() -> dict[str, Any]:
     """
     document = Scenario.model_json_schema()
     definitions = document["$defs"]
-    for room in ROOMS:
+    for registry in REGISTRIES:
         choices = []
-        for kind, cls in room.kinds.items():
+        for kind, cls in registry.kinds.items():
             piece = cls.model_json_schema()
             definitions.update(piece.pop("$defs", {}))
             choices.append(explained(piece, cls, kind))
             for below in _models(cls):
                 if below is not cls:
                     explained(definitions[below.__name__], below)
-        definitions[room.base.__name__] = {"oneOf": [*choices, _by_import_path(room)]}
+        definitions[registry.base.__name__] = {"oneOf": [*choices, _by_import_path(registry)]}
         for model in _models(Scenario):
             schema = document if model is Scenario else definitions[model.__name__]
             for name, field in model.model_fields.items():
-                if field.annotation is room.base and not field.is_required():
-                    schema["properties"][name]["default"] = room.dump(field.default)
+                if field.annotation is registry.base and not field.is_required():
+                    schema["properties"][name]["default"] = registry.dump(field.default)
     for model in _models(Scenario):
         name = model.__name__
         explained(document if model is Scenario else definitions[name], model)
@@ -87,8 +87,8 @@ def explained(schema: dict[str, Any], cls: type[BaseModel], kind: str = "") -> d
     return schema
 
 
-def _by_import_path(room: Registry[Any]) -> dict[str, Any]:
-    base = f"{room.base.__module__}.{room.base.__name__}"
+def _by_import_path(registry: Registry[Any]) -> dict[str, Any]:
+    base = f"{registry.base.__module__}.{registry.base.__name__}"
     return {
         "type": "object",
         "description": f"A class of your own that extends {base}; its fields are its parameters.",
@@ -106,7 +106,7 @@ def _by_import_path(room: Registry[Any]) -> dict[str, Any]:
 def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """Yield the plain sections: models that are not chosen by a kind."""
     yield model
-    bases = {room.base for room in ROOMS}
+    bases = {registry.base for registry in REGISTRIES}
     for field in model.model_fields.values():
         # A list of sections is as good as one.
         for below in (field.annotation, *get_args(field.annotation)):

@@ -72,7 +72,7 @@ def withheld(run: Measures, steady: Measures) -> str | None:
     lasting = run.budget is None or (held.epsilon is not None and held.epsilon < run.budget)
     if lasting and held.epsilon is not None and held.epsilon <= _AFFORDABLE * run.planned:
         remedies.append(
-            f"lower shuffle.min_batch to {held.half:,}, which lets half of them out and raises the "
+            f"lower shuffle.min_batch to {held.half:,}, which releases half of them and raises the "
             f"planned epsilon from {run.planned:.3g} to about {held.epsilon:.3g}"
         )
     remedies = remedies or [f"reach more clients ({run.settings.reach})"]

@@ -36,7 +36,7 @@ class Withheld:
     Attributes:
         least, most: reports in the smallest and in the largest of them.
         first, last: when the first one opened and the last one closed, in virtual seconds.
-        half: the median of their sizes; a `min_batch` of this would let half of them out.
+        half: the median of their sizes; a `min_batch` of this would release half of them.
         epsilon: that the plan would then end with; None if half of them are empty.
     """
 

@@ -1,7 +1,6 @@
 """User-level mean estimation: find where the clients' own means lie, then average them there."""
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
@@ -10,12 +9,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from raydp_sim.errors import InputError, bad_field
+from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.base import LIMITS, Counts, Mechanism, Positive
 from raydp_sim.mechanisms.parts.rotation import Hadamard, padded_dimension
 from raydp_sim.mechanisms.projected_mean import ProjectedMean
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.mechanisms.user_range import MOST_BINS, RangeSplit, UserRange
+from raydp_sim.mechanisms.user_range import RangeSplit, UserRange
 from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.tasks.base import (
@@ -32,35 +31,7 @@ from raydp_sim.tasks.base import (
 from raydp_sim.tasks.estimate import noise_variance
 from raydp_sim.tasks.expected import Expected, Outlook
 from raydp_sim.tasks.mean import distance, exact_mean, total_of
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The bins of the range search, the same for every coordinate.
-
-    Attributes:
-        coordinates: D, the padded dimension of the rotation (1 for numbers, which need none).
-        half: the search interval of a coordinate is [-half, half].
-        tau: half the width of a bin; with probability 1 - gamma no client's mean is further than
-            that from the true one, in any coordinate.
-    """
-
-    coordinates: int
-    half: float
-    tau: float
-
-    @property
-    def bins(self) -> int:
-        """Bins that cover the interval."""
-        return max(1, math.ceil(self.half / self.tau))
-
-    def bin_of(self, x: Floats) -> Floats:
-        """Return the number of the bin that each value is in."""
-        return np.clip(np.floor((x + self.half) / (2.0 * self.tau)), 0.0, self.bins - 1.0)
-
-    def centre_of(self, bins: Counts) -> Floats:
-        """Return the centres of some bins."""
-        return np.asarray(-self.half + self.tau * (2.0 * bins + 1.0))
+from raydp_sim.tasks.range_search import Grid, search_grid
 
 
 class UserMean(Task):
@@ -121,24 +92,7 @@ class UserMean(Task):
 
     def grid(self, mechanism: Mechanism) -> Grid:
         """Return the bins of the search, from the scenario's mechanism."""
-        base = _projected(mechanism)
-        d = base.need_dimension()
-        if base.clients is None:
-            raise InputError("task 'user-mean' needs the number of clients; give clients=n")
-        full = padded_dimension("hadamard", d)
-        tau = self.sigma * math.sqrt(2.0 * math.log(2.0 * base.clients * full / self.gamma))
-        # A rotated coordinate is at most the l2 norm.
-        grid = Grid(full, base.radius * math.sqrt(d), tau / math.sqrt(self.samples))
-        if grid.half > LIMITS[1]:
-            remedy = f"rotated, values reach {grid.half:g}, beyond {LIMITS[1]:g}; scale the data"
-            raise bad_field("mechanism.radius", base.radius, remedy)
-        if not LIMITS[0] <= 3.0 * grid.tau <= LIMITS[1]:
-            remedy = f"clients' means then lie within {3.0 * grid.tau:g}, and that must be between "
-            raise bad_field("task.sigma", self.sigma, remedy + f"{LIMITS[0]:g} and {LIMITS[1]:g}")
-        if grid.bins > MOST_BINS:
-            remedy = f"the search takes {grid.bins} bins, at most {MOST_BINS} are allowed; raise it"
-            raise bad_field("task.sigma", self.sigma, remedy + " or lower mechanism.radius")
-        return grid
+        return search_grid(mechanism, self.samples, self.sigma, self.gamma)
 
     def search(self, mechanism: Mechanism) -> UserRange:
         """Return the mechanism of the first release."""
@@ -260,7 +214,7 @@ class UserMean(Task):
         own = setting.mechanism.admit(data, stream.ids).values
         rotated = own if own.shape[1] == 1 else self._rotation(own.shape[1]).rotate(own)
         if int(ask.broadcast["stage"]) == 0:
-            return Answer(_grid_of(ask.broadcast).bin_of(rotated), memory=memory)
+            return Answer(Grid.published(ask.broadcast).bin_of(rotated), memory=memory)
         return Answer(rotated, memory=memory)
 
     def step(
@@ -277,7 +231,7 @@ class UserMean(Task):
         decoded = ask.mechanism.decode(accumulator, stream)
         after = {**state, "stage": np.asarray(state["stage"] + 1)}
         if int(state["stage"]) == 0:
-            grid = _grid_of(state)
+            grid = Grid.published(state)
             densest = decoded.reshape(grid.coordinates, grid.bins).argmax(axis=1)
             after["centre"] = decoded = grid.centre_of(densest)
         d = int(state["dimension"])
@@ -328,18 +282,3 @@ class UserMean(Task):
 @lru_cache(maxsize=4)
 def _hadamard(full: int, seed: int) -> Hadamard:
     return Hadamard(full, seed)
-
-
-def _grid_of(public: Arrays) -> Grid:
-    return Grid(len(public["centre"]), float(public["half"]), float(public["tau"]))
-
-
-def _projected(mechanism: Mechanism) -> ProjectedMean:
-    if not isinstance(mechanism, ProjectedMean):
-        remedy = f"task 'user-mean' is answered by mechanism '{ProjectedMean.kind}'"
-        raise bad_field("mechanism.kind", mechanism.kind, remedy)
-    if mechanism.reach is not None or mechanism.centre != 0.0:
-        field = "reach" if mechanism.reach is not None else "centre"
-        remedy = "task 'user-mean' finds the range by itself; leave it out"
-        raise bad_field(f"mechanism.{field}", getattr(mechanism, field), remedy)
-    return mechanism

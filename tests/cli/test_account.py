@@ -213,3 +213,11 @@ def test_a_wrong_bound_is_named_and_nothing_is_printed(form, monkeypatch):
     assert "Traceback" not in result.stderr
     target = "calibrate --epsilon 0.01 --clients 10000 --sampled 1 --rounds 3 --delta 1e-8".split()
     assert call(*target, *form).exit_code == 3
+
+
+def test_counts_may_have_an_exponent():
+    words = "account calibrate --epsilon 1 --delta 1e-6 --json --sampled 100 --clients".split()
+    written, plain = (CliRunner().invoke(main, [*words, count]) for count in ("1e4", "10000"))
+    assert written.exit_code == 0 and written.stdout == plain.stdout
+    refused = CliRunner().invoke(main, [*words, "1.5"])
+    assert refused.exit_code == 2 and "'1.5' is no whole number" in refused.stderr

@@ -100,6 +100,10 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["population.availability.zones is 4", "a list, such as [4]"],
     ),
     "half a client": ({"population.clients": 2.5}, ["population.clients is 2.5", "whole number"]),
+    "1e30 clients": (
+        {"population.clients": 1e30},
+        ["population.clients is 1e+30; it is too large"],
+    ),
     "unknown key like nothing": ({"mechanism.zzz": 3}, ["mechanism.zzz", "3", "schema"]),
     "a key with a dash": ({"shuffle.min-batch": 3}, ["shuffle.min-batch is 3", "'min_batch'"]),
     "a key that is no word": ({"7": 3}, ["7", "not a known key"]),

@@ -57,8 +57,10 @@ def test_the_table_names_every_kind_domain_and_source(once: None) -> None:
 
 
 def test_the_table_fits_into_80_columns(once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = CliRunner().invoke(main, ["mechanisms", *SMALL]).stdout
     shown = assert_fits(["mechanisms", *SMALL], monkeypatch)
     assert "No room for: source" in shown
+    assert shown.count(" ~") == wide.count(" ~") > 2, "marks of bounds are not cut either"
     for kind in MECHANISMS.kinds:
         assert f" {kind} " in shown
 

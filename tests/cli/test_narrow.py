@@ -4,8 +4,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from rich.console import Console
 
 from raydp_sim.cli import tables
+from raydp_sim.cli.main import main
 from raydp_sim.cli.tables import Column, Row
 from tests.cli.narrow import assert_fits, shown
 from tests.cli.test_bad_input import write
@@ -63,6 +66,25 @@ def test_a_table_too_wide_for_any_terminal_is_not_cut(
     assert f"{'x' * 30}    1.25" in capsys.readouterr().out
 
 
+def test_a_title_counts_as_part_of_the_first_column() -> None:
+    columns = [Column("", right=False), Column("MSE"), Column("", right=False)]
+    laid = tables.fitted(columns, [Row(("a title that is long",)), Row(("krr", "1.5", "~"))], 20)
+    with (console := Console(width=laid.needed)).capture() as captured:
+        console.print(laid.table)
+    assert "1.5  ~" in captured.get()
+
+
+def test_what_validate_says_is_wrapped_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "room_of_stderr", lambda: 80)
+    for changes, code in (({}, 0), ({"mechanism": {"kind": "krrr"}}, 2)):
+        result = CliRunner().invoke(main, ["validate", write(tmp_path, changes)])
+        lines = result.stderr.splitlines()
+        assert result.exit_code == code and len(lines) > 1
+        assert max(len(line) for line in lines if str(tmp_path) not in line) <= 80
+
+
 def test_messages_are_wrapped_between_words_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -70,6 +92,7 @@ def test_messages_are_wrapped_between_words_on_a_terminal_only(
     assert tables.wrapped_for_stderr(text) == text
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
+    assert tables.room_of_stderr() == 80
     lines = tables.wrapped_for_stderr(text).splitlines()
     assert len(lines) > 1 and max(map(len, lines)) <= 80
     assert " ".join(lines).split() == text.split()

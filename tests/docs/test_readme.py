@@ -54,6 +54,12 @@ def test_the_output_shown_is_that_of_the_quickstart(beside: Path) -> None:
     shows(full, result.stderr.splitlines()[-2] + "\n" + result.stdout, (*differ, "release 20"))
     for line in result.stdout.splitlines():
         assert line.startswith(differ) or line.rstrip() in full, line
+    place, _, plan = result.stderr.splitlines()[0].partition("; ")
+    (predicted,) = blocks("docs/prediction.md", "text")
+    assert predicted == f"{place}; {plan}\n"
+    assert f" actors, 1003 MiB, about 10 s; {plan}\n" in full, (
+        "on Ray all but its place is the same"
+    )
 
 
 def test_the_histogram_runs(beside: Path) -> None:

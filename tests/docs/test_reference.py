@@ -2,7 +2,7 @@
 
 from raydp_sim.cli.reference import reference
 from raydp_sim.cli.schema import scenario_schema
-from raydp_sim.scenario.keys import ROOMS
+from raydp_sim.scenario.keys import REGISTRIES
 from tests.docs.pages import PAGES, call
 
 FIELDS = PAGES["docs/fields.md"]
@@ -14,8 +14,8 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_every_kind_and_each_of_its_fields_is_there() -> None:
-    for room in ROOMS:
-        for kind, cls in room.kinds.items():
+    for registry in REGISTRIES:
+        for kind, cls in registry.kinds.items():
             assert f": `{kind}`\n" in FIELDS, kind
             for name in cls.model_fields:
                 assert f"| `{name}` |" in FIELDS, (kind, name)

@@ -111,3 +111,14 @@ def test_the_whole_picture_has_a_panel_for_each(tmp_path, monkeypatch):
         "What the clients have spent",
         "Who took part, by class",
     ]
+
+
+@pytest.mark.parametrize("names", ["short", "names that are long"])
+def test_no_legend_hides_what_is_drawn(axis, names):
+    axis.plot([0, 1], [0, 1], label="one line")
+    axis.set_xticks([0, 1], [names, names], rotation=90)
+    axis.set_xlabel("category")
+    plot._legend(axis)
+    axis.figure.canvas.draw()
+    legend = axis.get_legend().get_window_extent()
+    assert legend.y1 <= axis.xaxis.get_tightbbox().y0 < axis.bbox.y0

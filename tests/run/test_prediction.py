@@ -235,6 +235,12 @@ def test_shipped_scenarios_learn_something():
         assert found is not None and not found.useless, name
 
 
+def test_data_that_depend_on_the_group_are_said_to_be_left_out():
+    found = predict(load(shipped()["stress/unheard-devices"]))
+    assert found.expected.note == "if every class took part alike"
+    assert predict(load(shipped()["stress/mixed-devices"])).expected.note == ""
+
+
 def test_a_task_without_a_formula_has_no_prediction():
     own = {"kind": "tests.run.silent:Silent"}
     found = phones(task=own, mechanism={"kind": "2rr", "epsilon_local": 1.0})
