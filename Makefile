@@ -11,6 +11,9 @@ SPREAD := -q -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 quickstart: $(READY)  ## play the first scenario
 	$(BIN)/raydp-sim run scenarios/quickstart.yaml
 
+# The processes share the cores: a second thread of BLAS would only wait, spinning.
+test test-all: export OPENBLAS_NUM_THREADS = 1
+
 test: check  ## every gate, as in CI
 	$(BIN)/python -m pytest $(SPREAD) -m "not long"
 

@@ -1,6 +1,7 @@
 """What tests share: small scenarios, no pictures, one Ray for all, and comparing two runs."""
 
 import contextlib
+import os
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,17 @@ def undrawn():
     """Leave out the picture of a run: drawing it takes ten times as long as a small run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunResult, "plot", lambda self: self.run_dir / "plot.png")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynced():
+    """Do not wait for the disk: only a machine that loses its power could tell the difference.
+
+    Killed processes, Ray's actors and tests that count or disturb these calls still make them.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: os.fstat(file) and None)
         yield
 
 

@@ -1,5 +1,6 @@
 """Inputs inside and outside of a domain, and what clients send for them."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -77,8 +78,13 @@ def reports(
 
 def folded(mechanism: Mechanism, payload: NDArray[Any]) -> Counts:
     """Fold whole reports, message by message."""
-    index = np.tile(np.arange(payload.shape[1]), len(payload))
+    index = _indices(len(payload), payload.shape[1]).copy()
     return mechanism.fold(mechanism.zero(), index, payload.reshape(-1, *payload.shape[2:]))
+
+
+@lru_cache(maxsize=16)
+def _indices(clients: int, messages: int) -> NDArray[np.int64]:
+    return np.tile(np.arange(messages), clients)
 
 
 def repeated(rows: Floats, count: int) -> Floats:

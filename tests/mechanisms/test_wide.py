@@ -85,7 +85,8 @@ def test_a_dot_product_does_not_depend_on_the_number_of_threads():
         "import numpy as np; from raydp_sim.mechanisms.parts.rowwise import dots; "
         "x, y = np.random.default_rng(0).normal(size=(2, 3, 200_000)); print(dots(x, y).tolist())"
     )
-    threads = "2" if os.environ.get("OMP_NUM_THREADS") == "1" else "1"
+    here = os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")
+    threads = "2" if here == "1" else "1"
     there = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=there, capture_output=True, text=True, check=True)

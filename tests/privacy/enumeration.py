@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 Array = NDArray[np.float64]
 Pair = tuple[Array, Array]
@@ -102,9 +101,13 @@ def _others(channel: Array, n: int) -> Iterator[tuple[int, ...]]:
 
 def shuffle_pairs(channel: Array, n: int) -> Iterator[Pair]:
     """Yield the laws of n shuffled messages for every ordered pair of neighbours."""
+    # Of (n + 1)^symbols cells only histograms of n messages have any mass.
+    counted = np.indices((n + 1,) * channel.shape[1]).sum(axis=0) == n
     for others in _others(channel, n):
         base = histogram_law(channel, others, n)
-        yield from itertools.permutations([_times(base, row) for row in channel], 2)
+        laws = [_times(base, row) for row in channel]
+        assert not any(law[~counted].any() for law in laws)
+        yield from itertools.permutations([law[counted] for law in laws], 2)
 
 
 def subsampled_pairs(channel: Array, n: int, k: int) -> Iterator[Pair]:
@@ -164,7 +167,8 @@ def renyi(pair: Pair, alpha: float) -> float:
     p, q = (law.ravel() for law in pair)
     seen = p > 0
     powers = alpha * np.log(p[seen]) + (1 - alpha) * np.log(q[seen])
-    return float(logsumexp(powers)) / (alpha - 1)
+    top = powers.max()
+    return float(top + np.log(np.exp(powers - top).sum())) / (alpha - 1)
 
 
 def hockey_stick(pair: Pair, epsilon: float) -> float:

@@ -15,6 +15,7 @@ from raydp_sim.privacy.bounds.numeric import Numeric
 from raydp_sim.privacy.bounds.poisson_mixture import PoissonMixture
 from raydp_sim.privacy.bounds.upper import log_brackets
 from raydp_sim.privacy.composition.theorems import kov_exact
+from raydp_sim.privacy.curves import others
 from raydp_sim.privacy.curves.atoms import count_atoms, merged
 from raydp_sim.privacy.curves.binomials import (
     bernstein,
@@ -95,7 +96,7 @@ def test_averages_over_the_others_are_above_the_whole_double_sum(bound, oracle, 
             assert exact * (1.0 - ORACLE) <= found <= exact * (1.0 + 1e-4), order
 
 
-@pytest.mark.parametrize(("epsilon0", "n", "loose"), [(0.3, 3000, 1e-5), (1.0, 8000, 1e-3)])
+@pytest.mark.parametrize(("epsilon0", "n", "loose"), [(0.3, 1500, 1e-5), (0.7, 4200, 1e-3)])
 def test_curves_of_many_orders_are_thinned_and_still_above(epsilon0, n, loose):
     """More atoms times orders than are summed, so that atoms are taken together."""
     event, orders = Shuffle(epsilon0, n), np.arange(2.0, 42.0)
@@ -103,6 +104,7 @@ def test_curves_of_many_orders_are_thinned_and_still_above(epsilon0, n, loose):
         found = bound.rdp_vector(event, orders)
         exact = full.average_rdp(oracle, epsilon0, n, 41.0)
         assert exact * (1.0 - ORACLE) <= found[-1] <= exact * (1.0 + loose)
+        others._known.cache_clear()  # or it would be compared with itself
         alone = [bound.rdp(event, a) * (1.0 - 1e-11) for a in orders[::6]]
         assert np.all(found[::6] >= alone)
 

@@ -19,11 +19,18 @@ _EVERY = {
     "rdp-clones": 5,
     "rdp-subsampled": 5,
 }
+# Nearly all the time goes to these: 100 of the 300 runs each, at every one of the long campaign.
+_THIRD = frozenset({"pld-clones", "pld-variation", "pld-law", "pld-subsampled"})
 
 
 def skipped(index: int, more: int = 1) -> frozenset[str]:
     """Return the bounds that are not asked at this run; with `more`, that many times as rarely."""
     return frozenset(name for name, n in _EVERY.items() if (index + n // 2) % (more * n))
+
+
+def skipped_here(index: int) -> frozenset[str]:
+    """As `skipped`, and loss distributions at two of three runs."""
+    return skipped(index) | (_THIRD if index % 3 else frozenset())
 
 
 def report(lines: list[str]) -> str:
@@ -34,7 +41,7 @@ def report(lines: list[str]) -> str:
 def test_no_proved_bound_on_shuffles_is_below_exact_composition(block):
     lines = []
     for index, run in enumerate(shuffle_runs((1, block), 50)):
-        lines += faults(run, skipped(50 * block + index))
+        lines += faults(run, skipped_here(50 * block + index))
     assert not lines, report(lines)
 
 
@@ -67,5 +74,5 @@ def test_no_proved_bound_on_more_other_events_is_below_exact_composition(block):
 def test_every_proved_bound_on_shuffles_is_asked():
     asked = set()
     for index in range(300):
-        asked |= {b.name for b in run_bounds() if b.status == "proved"} - skipped(index)
+        asked |= {b.name for b in run_bounds() if b.status == "proved"} - skipped_here(index)
     assert asked == {b.name for b in run_bounds() if b.status == "proved"}
