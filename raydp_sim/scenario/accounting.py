@@ -6,6 +6,7 @@ charged with the batch. Never a mixture.
 """
 
 import contextlib
+import math
 from dataclasses import replace
 
 from raydp_sim.errors import bad_field
@@ -195,13 +196,16 @@ def opened(scenario: Scenario, mechanism: Mechanism, delta: float | None = None)
 
     It accounts at `privacy.delta` unless said otherwise.
     """
-    plan = agreed(scenario, mechanism)
+    plan, budget = agreed(scenario, mechanism), scenario.privacy.budget
+    delta = scenario.privacy.delta if delta is None else delta
+    holds = budget is not None and budget.delta <= delta
     ledger = Ledger(
         scenario.population.clients,
-        scenario.privacy.delta if delta is None else delta,
+        delta,
         collector=scenario.trust_model.collector,
         rule=rule(scenario),
         plan=plan,
+        kept_within=budget.epsilon if budget is not None and holds else math.inf,
     )
     ledger.open_view(plan[0][0])
     return ledger

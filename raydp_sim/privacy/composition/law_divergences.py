@@ -31,11 +31,11 @@ mass at infinity has no finite divergence. Where bounds on H stop falling, below
 chord begins there: it is far too large for high orders, and still valid.
 
 Rounding, for orders >= 2. psi and phi are differences. With x = (a-1) l, psi'' <= a (a-1) e^x and
-phi' = a e^-l (1 - e^-x) <= a (a-1) l, so psi <= a (a-1) l^2/2 e^x and phi <= a (a-1) l^2/2, which is
-taken where x < 1e-3. Beyond, e^-x psi is the difference of two numbers of at most min(x, 1), and is
-at least 1 - (1 + x) e^-x, since psi'' >= (a-1)^2 e^x; phi is one of numbers of at most a min(l, 1),
-and at least a min(l, 1) min(x, 1)/16. So a few units of 2^-53 in those numbers are less than 1e-11
-of psi and of phi; 1e-9 is added.
+phi' = a e^-l (1 - e^-x) <= a (a-1) l, so psi <= a (a-1) l^2/2 e^x and phi <= a (a-1) l^2/2: these
+are taken where x < 1e-3. Beyond, e^-x psi is the difference of two numbers of at most min(x, 1),
+and is at least 1 - (1 + x) e^-x, since psi'' >= (a-1)^2 e^x; phi is one of numbers of at most a
+min(l, 1), and at least a min(l, 1) min(x, 1)/16. So a few units of 2^-53 in those numbers are less
+than 1e-11 of psi and of phi; 1e-9 is added.
 """
 
 import math

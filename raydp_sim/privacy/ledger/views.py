@@ -73,6 +73,8 @@ _TOGETHER = (
     "part are charged",
 )
 NONE = ("none", "nothing: the mechanism adds no noise, and the run claims no privacy")
+BUDGET = "budget"
+"""The name of what a filter proves: nobody takes part whose budget that might exceed."""
 VIEWS = {LocalReport: LOCAL, CentralRelease: CENTRAL, ShuffledRelease: _TOGETHER}
 OPEN_ENDED = "; all planned releases are charged at once, since what was released may end the run"
 _SHUFFLED = (
