@@ -33,7 +33,7 @@ class OfLaw(RdpBound):
     Example:
         >>> event = Shuffle(1.0, 1000, "2rr")
         >>> round(OfLaw().rdp(event, 8), 5)
-        0.00639
+        0.00638
     """
 
     name = "law"

@@ -37,6 +37,7 @@ class Laws:
     """What clients have spent by loss distributions, as releases are added.
 
     Example:
+        >>> from raydp_sim.privacy.events import Shuffle
         >>> laws = Laws(1e-6, {})
         >>> laws.add(Shuffle(1.0, 1000), 2)
         >>> laws.add(Shuffle(1.0, 500), 1)
