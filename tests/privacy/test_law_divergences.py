@@ -52,7 +52,7 @@ def test_no_neighbours_are_further_apart(channel, event):
         found = OfLaw().rdp_vector(event(n), TRIED)
         floor = worst(exact.shuffle_pairs(channel, n))
         assert np.all(found >= floor * (1 - 1e-12))
-        if n == 1:
+        if n == 1 and event(n).randomizer != "hadamard":  # of which one block is taken for many
             assert np.all(found <= floor * 1.01)
 
 
