@@ -12,7 +12,7 @@ from raydp_sim.privacy.composition.law_divergences import log_moments, losses_of
 from raydp_sim.privacy.composition.law_rounds import LawRound
 from raydp_sim.privacy.composition.losses import Side
 from raydp_sim.privacy.curves.caps import best_vector, cap_rdp
-from raydp_sim.privacy.errors import NotApplicable, Unsupported
+from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import (
     MultiMessageShuffle,
     Shuffle,
@@ -123,8 +123,9 @@ def test_nothing_counts_as_infinite_and_orders_reach_far():
 def test_unknown_laws_are_refused():
     for event in (Shuffle(1.0, 9), Shuffle(1.0, 9, "other"), MultiMessageShuffle((1.0,), 9)):
         assert not OfLaw().worth(event)
-        with pytest.raises(Unsupported):
+        with pytest.raises(NotApplicable, match="is known of"):
             OfLaw().rdp(event, 2)
+        assert np.isinf(OfLaw().rdp_vector(event, TRIED)).all()
     with pytest.raises(NotApplicable):
         OfLaw().rdp(Shuffle(1.0, 9, "krr"), 2)
     assert not renyi(Side(np.ones(1), np.zeros(1), 0.0), TRIED).any()

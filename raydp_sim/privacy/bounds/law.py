@@ -39,6 +39,7 @@ class OfLaw(RdpBound):
     name = "law"
     events = (Shuffle, SubsampledShuffle, MultiMessageShuffle, SubsampledMultiMessage)
     source = "Sason & Verdu 2016 on Balle et al. 2019, Lemma 5.3, and law_rounds.py"
+    by_name = True
 
     def worth(self, event: Any) -> bool:
         """Say whether the event names a randomizer whose law is known."""
@@ -51,7 +52,13 @@ class OfLaw(RdpBound):
     def many(self, event: Any, orders: Array, strict: bool = False) -> Array:
         """Return the bound at ascending orders."""
         best = np.full(len(orders), math.inf)
-        for way in _ways(event):
+        try:
+            ways = _ways(event)
+        except (NotApplicable, Unsupported) as silence:
+            if strict:
+                raise NotApplicable(str(silence)) from None
+            return best
+        for way in ways:
             total = np.zeros(len(orders))
             for side, times in way:
                 total += times * renyi(side, orders)
