@@ -30,6 +30,7 @@ from raydp_sim.scenario.budgets import filter_of
 from raydp_sim.tasks.charging import amplifies
 
 _PRESENCE = "not protected: neighbours differ in one client's data, and not in who takes part when"
+_CHOSEN = "; here that tells something of the data, by which those who stay away are chosen"
 _TELLING = "; here that tells something of the data, which depend on the {by}"
 
 
@@ -147,6 +148,8 @@ def _privacy(scenario: Scenario, run: RunDir) -> dict[str, Any]:
 
 def _presence(scenario: Scenario) -> str:
     """Say that taking part is no secret, and whether it tells something of the data."""
+    if scenario.population.needs_influence:
+        return _PRESENCE + _CHOSEN
     if not scenario.population.group_data:
         return _PRESENCE
     return _PRESENCE + _TELLING.format(by=scenario.population.grouped_by)

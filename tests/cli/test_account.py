@@ -213,3 +213,17 @@ def test_a_wrong_bound_is_named_and_nothing_is_printed(form, monkeypatch):
     assert "Traceback" not in result.stderr
     target = "calibrate --epsilon 0.01 --clients 10000 --sampled 1 --rounds 3 --delta 1e-8".split()
     assert call(*target, *form).exit_code == 3
+
+
+def test_whoever_waits_for_a_calibration_sees_its_tries(capsys):
+    document = {"mechanism": {"target": {"epsilon": 1.0}}}
+
+    def slow(loss: float) -> float:
+        time.sleep(0.02)
+        return loss
+
+    with waiting(document, first=0.01, then=0.01):
+        found = largest_within(slow, 1.0, 1e-3, 20.0)
+    lines = capsys.readouterr().err.splitlines()
+    assert found == pytest.approx(1.0, rel=1e-5)
+    assert re.search(r"epsilon 1.0 of the whole run: try \d+, epsilon_local \S+ gives epsilon", lines[-1])

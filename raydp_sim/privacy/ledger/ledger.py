@@ -79,6 +79,7 @@ class Ledger:
         plan: what a client in every release is charged at most.
         kept_within: epsilon that a filter keeps every client within, at this delta or a smaller
             one: no more than that is reported.
+        caveat: what breaks a condition of the guarantee, said with every one; empty if nothing.
 
     Example:
         >>> ledger = Ledger(clients=3)
@@ -96,6 +97,7 @@ class Ledger:
     rule: Rule = "divergences"
     plan: Agreed = ()
     kept_within: float = math.inf
+    caveat: str = ""
 
     def __post_init__(self) -> None:
         self._taken = Participations(self.clients)
@@ -176,6 +178,10 @@ class Ledger:
             Contradiction: it would be less than what the client that paid most was charged at
                 least (privacy.floors), so the bound that gave it is wrong.
         """
+        found = self._best()
+        return replace(found, assumption=found.assumption + self.caveat)
+
+    def _best(self) -> Guarantee:
         local = self._composed()
         if not self.shuffled:
             return local
