@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,11 @@ from click.testing import CliRunner
 
 from raydp_sim.cli import account_plot
 from raydp_sim.cli.main import main
+from raydp_sim.cli.waiting import waiting
 from raydp_sim.privacy.accountant import account
 from raydp_sim.privacy.bound import Result
 from raydp_sim.privacy.bounds.pld_clones import PldClones
+from raydp_sim.privacy.composition.search import largest_within
 from raydp_sim.privacy.events import SubsampledShuffle
 
 DEFAULT = (
@@ -226,4 +230,7 @@ def test_whoever_waits_for_a_calibration_sees_its_tries(capsys):
         found = largest_within(slow, 1.0, 1e-3, 20.0)
     lines = capsys.readouterr().err.splitlines()
     assert found == pytest.approx(1.0, rel=1e-5)
-    assert re.search(r"epsilon 1.0 of the whole run: try \d+, epsilon_local \S+ gives epsilon", lines[-1])
+    tries = (
+        r"epsilon 1.0 of the whole run: try \d+, epsilon_local \S+ gives epsilon \S+, 0 s so far"
+    )
+    assert re.search(tries, lines[-1])
