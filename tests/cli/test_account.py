@@ -231,6 +231,6 @@ def test_whoever_waits_for_a_calibration_sees_its_tries(capsys):
     lines = capsys.readouterr().err.splitlines()
     assert found == pytest.approx(1.0, rel=1e-5)
     tries = (
-        r"epsilon 1.0 of the whole run: try \d+, epsilon_local \S+ gives epsilon \S+, 0 s so far"
+        r"epsilon 1.0 of the whole run: try \d+, epsilon_local \S+ gives epsilon \S+, \d+ s so far"
     )
     assert re.search(tries, lines[-1])
