@@ -175,3 +175,34 @@ def test_budgets_are_kept_and_reported_by_divergences():
     base = scenario(400, 5, privacy={"budget": {"epsilon": 2.0, "delta": DELTA}})
     assert rule(base) == "divergences"
     assert math.isfinite(planned(base, bound_mechanism(base)))
+
+
+def test_who_is_absent_by_its_data_breaks_the_condition_and_every_place_says_so(tmp_path):
+    stress = SHIPPED / "stress" / "adversarial-absence.yaml"
+    found = run(load(stress, ["task.rounds=2"]), out=tmp_path / "run").summary["privacy"]
+    assert "chosen by the clients' data" in found["assumption"]
+    assert "by which those who stay away are chosen" in found["presence"]
+    base = load(stress, ["task.rounds=2"])
+    ledger = opened(base, bound_mechanism(base))
+    assert "no guarantee of this run" in ledger.guarantee().assumption
+    steady = load(SHIPPED / "stress" / "half-dropout.yaml")
+    assert "chosen" not in opened(steady, bound_mechanism(steady)).guarantee().assumption
+
+
+LAPLACE = {"kind": "laplace", "radius": 4.0}
+VECTORS = {"kind": "gaussian", "dimension": 4, "clip": 1.0}
+
+
+@pytest.mark.parametrize("rounds,sampled", [(1, None), (6, None), (6, 300)])
+def test_targets_are_met_within_half_a_percent(rounds, sampled):
+    """Also of a randomizer without a known law, where divergences say less than clones."""
+    policy = {"kind": "all"} if sampled is None else {"kind": "uniform", "sampled": sampled}
+    base = scenario(
+        900,
+        rounds,
+        population={"clients": 900, "data": VECTORS},
+        participation=policy,
+        mechanism={**LAPLACE, "target": {"epsilon": 2.0, "delta": DELTA}},
+        privacy={"delta": DELTA},
+    )
+    assert 0.995 * 2.0 <= planned(base, bound_mechanism(base)) <= 2.0

@@ -11,11 +11,13 @@ from raydp_sim.errors import RunError
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.privacy.events import Event, Release
 from raydp_sim.privacy.ledger import store
-from raydp_sim.privacy.ledger.filter import Filter, Mask
+from raydp_sim.privacy.ledger.filter import Mask
+from raydp_sim.privacy.ledger.sizes import covers
 from raydp_sim.privacy.ledger.views import Guarantee
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario, setting_of
 from raydp_sim.scenario.accounting import budgeted, formed_batch, opened, planned_releases
+from raydp_sim.scenario.budgets import filter_of
 from raydp_sim.tasks.base import Ask
 from raydp_sim.tasks.charging import charges
 from raydp_sim.tasks.claims import check_event
@@ -29,8 +31,7 @@ class LedgerActor:
         self.setting = setting_of(self.scenario)
         self.mechanism = self.setting.mechanism
         self.store = store.Writer(Path(folder), self.scenario.population.clients)
-        given = self.scenario.privacy.budget
-        self.budget = None if given is None else Filter(given.epsilon, given.delta)
+        self.budget = filter_of(self.scenario, self.mechanism)
         self.begin(0, 0)
 
     def begin(self, repetition: int, finished: int) -> None:
@@ -109,6 +110,9 @@ class LedgerActor:
             planned = planned_releases(self.scenario, self.mechanism)[0].ask.mechanism
             if (mechanism.event(), mechanism.losses()) != (planned.event(), planned.losses()):
                 wrong = "its mechanism is not the planned one, which clients' budgets were made for"
+            worst = budgeted(self.scenario, self.mechanism)[1]
+            if worst is not None and (shuffled is None or not covers(worst, shuffled)):
+                wrong = "it may cost more than the release that clients' budgets were made for"
         if wrong is not None:
             message = f"release {release} cannot be charged: {wrong}; nothing was released"
             raise RunError(message, resumable=False)

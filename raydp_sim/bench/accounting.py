@@ -23,7 +23,7 @@ from raydp_sim.random import Ids
 _FIGURES = Path(privacy.__file__).parents[1] / "_scenarios" / "seeds"
 _FIGURES_GOAL = 120.0
 DELTA = 1e-8
-GOAL = 1.0
+GOAL = 0.5
 LIVE_GOAL = 0.02
 # Composed rounds may take so many times as long as two of them, and this many seconds more.
 _GROWTH, _SLACK = 2.0, 0.05
@@ -31,12 +31,20 @@ _GROWTH, _SLACK = 2.0, 0.05
 SAMPLED = SubsampledShuffle(2.0, 10**6, 1000)
 ALL = Shuffle(0.5, 10**6)
 KRR = SubsampledShuffle(2.0, 10**6, 1000, "krr", 100)
+MANY_SAMPLED = SubsampledShuffle(2.0, 10**7, 10**4)
+MANY = Shuffle(0.5, 10**7)
+MANY_KRR = Shuffle(0.5, 10**7, "krr", 100)
 TABLES: dict[str, tuple[Release, int]] = {
     "sampled, T=1": (SAMPLED, 1),
     "sampled, T=1e5": (SAMPLED, 10**5),
     "sampled, krr over 100, T=1e5": (KRR, 10**5),
     "all clients, T=1": (ALL, 1),
     "all clients, T=1e5": (ALL, 10**5),
+    "1e4 of 1e7 sampled, T=1": (MANY_SAMPLED, 1),
+    "1e4 of 1e7 sampled, T=1e6": (MANY_SAMPLED, 10**6),
+    "all of 1e7 clients, T=1": (MANY, 1),
+    "all of 1e7 clients, T=1e6": (MANY, 10**6),
+    "all of 1e7 clients, krr over 100, T=1e6": (MANY_KRR, 10**6),
 }
 COMPOSED: dict[str, tuple[str, Release]] = {
     "RDP, sampled": ("rdp-subsampled", SAMPLED),

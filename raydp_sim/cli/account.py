@@ -1,5 +1,6 @@
 """`raydp-sim account`: the privacy calculator, every bound side by side."""
 
+import itertools
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from raydp_sim.cli.counts import integer
 from raydp_sim.cli.pictures import picture_file
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.privacy.accountant import Account, account, calibrate, rdp_table
+from raydp_sim.privacy.composition.search import watched
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import (
     GaussianRelease,
@@ -207,9 +209,15 @@ def calibration(epsilon: float, as_json: bool, **given: Any) -> None:
     """Print the largest epsilon0 that a run within (epsilon, delta) allows, up to 20."""
     accounting.positive("--epsilon", epsilon)
     run = Run(**given)
-    with accounting.waiting("calibrating"):
+    with accounting.waiting("calibrating") as say:
+        tries = itertools.count(1)
+
+        def tell(loss: float, spent: float) -> None:
+            say(f"try {next(tries)}, epsilon0 {loss:.4g} gives epsilon {spent:.4g}")
+
         try:
-            epsilon0 = calibrate(epsilon, run.delta, run.event, run.rounds)
+            with watched(tell):
+                epsilon0 = calibrate(epsilon, run.delta, run.event, run.rounds)
         except NotApplicable:
             remedy = "no epsilon0 of at least 2e-5 meets it; ask for more, or for fewer rounds"
             raise bad_field("--epsilon", epsilon, remedy) from None

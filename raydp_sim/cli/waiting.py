@@ -9,12 +9,16 @@ from typing import Any
 
 import click
 
+from raydp_sim.privacy.composition.search import watched
+
 _FIRST, _NEXT = 2.0, 10.0
 
 
 @contextlib.contextmanager
 def waiting(document: Any, first: float = _FIRST, then: float = _NEXT) -> Iterator[list[float]]:
     """Say after two seconds what takes so long, and go on saying so; a terminal shows one line.
+
+    While a mechanism is calibrated it says how often was tried, and what the last try gave.
 
     Yields a list that has the seconds it took, once it is over.
 
@@ -30,10 +34,12 @@ def waiting(document: Any, first: float = _FIRST, then: float = _NEXT) -> Iterat
         what = f"calibrating the mechanism for epsilon {target.get('epsilon')} of the whole run"
     live, over, began, took = sys.stderr.isatty(), threading.Event(), time.monotonic(), [0.0]
 
+    tries = list[tuple[float, float]]()
+
     def tell() -> None:
         pause = first
         while not over.wait(pause):
-            line = f"{what}: {time.monotonic() - began:.0f} s so far"
+            line = f"{what}: {tried(tries)}{time.monotonic() - began:.0f} s so far"
             click.echo(f"\r{line}" if live else line, err=True, nl=not live)
             pause = 1.0 if live else then
         if live and pause != first:
@@ -42,8 +48,22 @@ def waiting(document: Any, first: float = _FIRST, then: float = _NEXT) -> Iterat
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
     try:
-        yield took
+        with watched(lambda loss, epsilon: tries.append((loss, epsilon))):
+            yield took
     finally:
         over.set()
         teller.join()
         took[0] = time.monotonic() - began
+
+
+def tried(tries: list[tuple[float, float]]) -> str:
+    """Say how often a calibration has tried, and what came of the last; nothing before the first.
+
+    Example:
+        >>> tried([(1.0, 0.2), (2.0, 0.9316)])
+        'try 2, epsilon_local 2 gives epsilon 0.9316, '
+    """
+    if not tries:
+        return ""
+    loss, epsilon = tries[-1]
+    return f"try {len(tries)}, epsilon_local {loss:.4g} gives epsilon {epsilon:.4g}, "

@@ -58,9 +58,11 @@ class RdpBound(_Bound):
     Attributes:
         real_orders: whether real orders > 1 are allowed.
         streams: whether it belongs to the running best; False where another is never worse.
+        by_name: whether it makes use of the randomizer that an event names.
     """
 
     real_orders: ClassVar[bool] = False
+    by_name: ClassVar[bool] = False
     streams: ClassVar[bool] = False
 
     def rdp(self, event: Release, alpha: float) -> float:

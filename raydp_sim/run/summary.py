@@ -9,7 +9,6 @@ import numpy as np
 from raydp_sim.mechanisms.base import Target
 from raydp_sim.metrics import streams
 from raydp_sim.privacy.ledger import store
-from raydp_sim.privacy.ledger.filter import Filter
 from raydp_sim.privacy.ledger.histories import Standing, replayed, standing
 from raydp_sim.privacy.ledger.ledger import Ledger
 from raydp_sim.privacy.ledger.views import charged_to_all
@@ -27,9 +26,11 @@ from raydp_sim.scenario.accounting import (
     planned_releases,
     sampled,
 )
+from raydp_sim.scenario.budgets import filter_of
 from raydp_sim.tasks.charging import amplifies
 
 _PRESENCE = "not protected: neighbours differ in one client's data, and not in who takes part when"
+_CHOSEN = "; here that tells something of the data, by which those who stay away are chosen"
 _TELLING = "; here that tells something of the data, which depend on the {by}"
 
 
@@ -147,6 +148,8 @@ def _privacy(scenario: Scenario, run: RunDir) -> dict[str, Any]:
 
 def _presence(scenario: Scenario) -> str:
     """Say that taking part is no secret, and whether it tells something of the data."""
+    if scenario.population.needs_influence:
+        return _PRESENCE + _CHOSEN
     if not scenario.population.group_data:
         return _PRESENCE
     return _PRESENCE + _TELLING.format(by=scenario.population.grouped_by)
@@ -161,13 +164,12 @@ def _reached(scenario: Scenario, run: RunDir, target: Target) -> dict[str, float
 
 def _worst(scenario: Scenario, run: RunDir) -> tuple[Standing, float]:
     """Return how the clients of the worst repetition stand, and how many have used up a budget."""
-    mechanism, given = bound_mechanism(scenario), scenario.privacy.budget
-    outcomes = []
+    mechanism = bound_mechanism(scenario)
+    budget, outcomes = filter_of(scenario, mechanism), []
     for repetition in range(scenario.repeat):
         ledger = _replayed(scenario, run, repetition)
         unable = 0.0
-        if given is not None:
-            budget = Filter(given.epsilon, given.delta)
+        if budget is not None:
             able = ledger.able(*budgeted(scenario, mechanism), budget)
             unable = float((~able).mean())
         outcomes.append((standing(ledger), unable))

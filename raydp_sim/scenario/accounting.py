@@ -6,6 +6,7 @@ charged with the batch. Never a mixture.
 """
 
 import contextlib
+import math
 from dataclasses import replace
 
 from raydp_sim.errors import bad_field
@@ -20,7 +21,7 @@ from raydp_sim.privacy.curves.mixed import honest_clients
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 from raydp_sim.privacy.events import Event, LocalReport, Release
 from raydp_sim.privacy.ledger.ledger import Agreed, Ledger, Rule
-from raydp_sim.privacy.ledger.views import charged_to_all
+from raydp_sim.privacy.ledger.views import BY_DATA, charged_to_all
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.tasks.base import Ask, Planned, Setting
 from raydp_sim.tasks.charging import Formed, Sampling, amplifies, charges
@@ -195,13 +196,17 @@ def opened(scenario: Scenario, mechanism: Mechanism, delta: float | None = None)
 
     It accounts at `privacy.delta` unless said otherwise.
     """
-    plan = agreed(scenario, mechanism)
+    plan, budget = agreed(scenario, mechanism), scenario.privacy.budget
+    delta = scenario.privacy.delta if delta is None else delta
+    holds = budget is not None and budget.delta <= delta
     ledger = Ledger(
         scenario.population.clients,
-        scenario.privacy.delta if delta is None else delta,
+        delta,
         collector=scenario.trust_model.collector,
         rule=rule(scenario),
         plan=plan,
+        kept_within=budget.epsilon if budget is not None and holds else math.inf,
+        caveat=BY_DATA if scenario.population.needs_influence else "",
     )
     ledger.open_view(plan[0][0])
     return ledger

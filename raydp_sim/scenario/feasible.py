@@ -3,10 +3,10 @@
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.population.participation.asynchronous import Asynchronous
-from raydp_sim.privacy.ledger.filter import Filter
 from raydp_sim.privacy.ledger.ledger import Ledger
 from raydp_sim.scenario.accounting import budgeted, one_mechanism, planned_releases
 from raydp_sim.scenario.bound import bound_mechanism
+from raydp_sim.scenario.budgets import filter_of
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.scenario.sections import Budget
 from raydp_sim.tasks.base import Ask, Task
@@ -121,8 +121,8 @@ def _check_budget(scenario: Scenario, budget: Budget) -> None:
         remedy = "this task has stages, and who has paid for one could not go on; leave it out"
         raise bad_field("privacy.budget.epsilon", budget.epsilon, remedy)
     first = Ledger(clients=1, delta=scenario.privacy.delta)
-    costs = budgeted(scenario, mechanism)
-    if not first.able(*costs, Filter(budget.epsilon, budget.delta)).all():
+    costs, kept = budgeted(scenario, mechanism), filter_of(scenario, mechanism)
+    if kept is not None and not first.able(*costs, kept).all():
         remedy = "one release may cost more than that, so nobody could take part; raise it"
         raise bad_field("privacy.budget.epsilon", budget.epsilon, remedy)
 

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,11 @@ from click.testing import CliRunner
 
 from raydp_sim.cli import account_plot
 from raydp_sim.cli.main import main
+from raydp_sim.cli.waiting import waiting
 from raydp_sim.privacy.accountant import account
 from raydp_sim.privacy.bound import Result
 from raydp_sim.privacy.bounds.pld_clones import PldClones
+from raydp_sim.privacy.composition.search import largest_within
 from raydp_sim.privacy.events import SubsampledShuffle
 
 DEFAULT = (
@@ -221,3 +225,20 @@ def test_counts_may_have_an_exponent():
     assert written.exit_code == 0 and written.stdout == plain.stdout
     refused = CliRunner().invoke(main, [*words, "1.5"])
     assert refused.exit_code == 2 and "'1.5' is no whole number" in refused.stderr
+
+
+def test_whoever_waits_for_a_calibration_sees_its_tries(capsys):
+    document = {"mechanism": {"target": {"epsilon": 1.0}}}
+
+    def slow(loss: float) -> float:
+        time.sleep(0.02)
+        return loss
+
+    with waiting(document, first=0.01, then=0.01):
+        found = largest_within(slow, 1.0, 1e-3, 20.0)
+    lines = capsys.readouterr().err.splitlines()
+    assert found == pytest.approx(1.0, rel=1e-5)
+    tries = (
+        r"epsilon 1.0 of the whole run: try \d+, epsilon_local \S+ gives epsilon \S+, \d+ s so far"
+    )
+    assert re.search(tries, lines[-1])

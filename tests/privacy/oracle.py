@@ -12,7 +12,6 @@ from raydp_sim.privacy.composition.conversion import order_grid
 from raydp_sim.privacy.composition.streaming import event_vector
 from raydp_sim.privacy.curves.caps import pure_epsilon
 from raydp_sim.privacy.events import SubsampledMultiMessage, SubsampledShuffle
-from raydp_sim.privacy.ledger.sizes import rounded
 
 _ALPHA_MAX = 1024
 _SAMPLED = (SubsampledShuffle, SubsampledMultiMessage)
@@ -98,8 +97,7 @@ class Oracle:
     def _rdp_epsilons(self, rows):
         """Convert every history's sum of divergences at the best order (000 Lemma 2.1.3)."""
         orders = order_grid(_ALPHA_MAX).astype(np.float64)
-        sizes = [rounded(event) for event in self.shuffled]
-        vectors = np.array([event_vector(event, None, _ALPHA_MAX) for event in sizes])
+        vectors = np.array([event_vector(event, None, _ALPHA_MAX) for event in self.shuffled])
         pure = np.array([pure_epsilon(event) for event in self.shuffled])
         gain = (orders - 1) * np.log1p(-1 / orders) - np.log(orders) - math.log(self.delta)
         converted = (rows @ vectors + gain / (orders - 1)).min(axis=1)

@@ -9,14 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raydp_sim.actors.ledger import LedgerActor
-from raydp_sim.errors import InputError
-from raydp_sim.privacy.composition.conversion import rdp_to_dp
+from raydp_sim.errors import InputError, RunError
+from raydp_sim.privacy.composition.conversion import dp_to_delta, rdp_to_dp
 from raydp_sim.privacy.composition.streaming import event_vector
 from raydp_sim.privacy.curves.caps import pure_epsilon
 from raydp_sim.privacy.curves.local import local_rdp
 from raydp_sim.privacy.events import GaussianRelease, LocalReport, Shuffle
 from raydp_sim.privacy.ledger.filter import ALPHA_MAX, ORDERS, Filter
 from raydp_sim.privacy.ledger.ledger import Ledger
+from raydp_sim.privacy.ledger.planning import planned_filter
+from raydp_sim.privacy.spent import spent
 from raydp_sim.scenario import bound_mechanism
 from raydp_sim.scenario.accounting import budgeted
 from raydp_sim.tasks.base import Ask
@@ -137,7 +139,8 @@ def exact_delta(epsilon, budget, choose):
         for (small, large, ratio), mass in states.items():
             spent = small * cost[1] + large * cost[2]
             pure = np.array([(small + 2 * large) * STEP])
-            if not budget.allows(spent[None], pure, cost[2], 2 * STEP)[0]:
+            within = budget.allows(spent[None], pure, cost[2], 2 * STEP)[0]
+            if not within and small + large >= budget.count:
                 # The other neighbour's probability is smaller by the factor e^-ratio.
                 total += mass * max(0.0, -math.expm1(epsilon - ratio * STEP))
                 longest = max(longest, small + large)
@@ -167,6 +170,86 @@ def test_an_adversary_that_chooses_costs_by_what_it_saw_gains_nothing(choose):
     found, longest = exact_delta(epsilon, Filter(epsilon, delta), choose)
     assert longest * 2 * STEP > 1.2 * epsilon
     assert 0.0 < found <= delta
+
+
+@pytest.mark.parametrize(
+    "choose",
+    [
+        lambda taken, ratio: 2 if ratio >= 0 else 1,
+        lambda taken, ratio: 1 if ratio >= 10 else 2,
+        lambda taken, ratio: 2,
+    ],
+)
+def test_nor_where_participations_are_counted(choose):
+    """As many as all at the largest cost are within the budget; one more would not be."""
+    epsilon, delta = 1.0, 0.02
+
+    def largest(taken, ratio):
+        return 2
+
+    count = 1
+    while exact_delta(epsilon, Filter(epsilon, delta, count=count + 1), largest)[0] <= delta:
+        count += 1
+    assert count * 2 * STEP > 1.5 * epsilon
+    found, longest = exact_delta(epsilon, Filter(epsilon, delta, count=count), choose)
+    assert 0.0 < found <= delta and longest >= count
+    assert exact_delta(epsilon, Filter(epsilon, delta, count=count + 1), largest)[0] > delta
+
+
+def test_a_preferred_order_has_most_of_delta_and_no_more_is_given_away():
+    for preferred in (3, 10, 20):
+        limits = Filter(1.0, DELTA, preferred).limits
+        kept = np.flatnonzero(np.isfinite(limits))
+        # The delta that each limit converts to at its order: 000 Lemma 2.1.3.
+        shares = [dp_to_delta(limits[i], ORDERS[i], 1.0) for i in kept]
+        assert sum(shares) <= DELTA
+        assert shares[list(kept).index(preferred)] > 0.74 * DELTA
+
+
+def test_budgets_are_planned_for_the_batches_that_are_expected():
+    small, large = Shuffle(1.0, 400, "2rr"), Shuffle(1.0, 1600, "2rr")
+    counted = planned_filter(1.0, DELTA, small, small, 1000)
+    assert spent([(small, counted.count)], DELTA).epsilon <= 1.0
+    assert spent([(small, counted.count + 1)], DELTA).epsilon > 1.0
+    assert not np.isfinite(counted.limits).any()
+    # The plan is over before the budget is: nobody ever stays home.
+    assert planned_filter(1.0, DELTA, small, large, 10).count == 10
+    by_orders = planned_filter(1.0, DELTA, small, large, 1000)
+    assert by_orders.count == 0 and by_orders.preferred is not None
+    ledgers = {name: Ledger(1, DELTA) for name in ("counted", "preferred", "even")}
+    filters = (counted, by_orders, Filter(1.0, DELTA))
+    taken = {}
+    for (name, ledger), budget in zip(ledgers.items(), filters, strict=True):
+        while ledger.able(LocalReport(1.0), small, budget)[0]:
+            ledger.charge(LocalReport(1.0), range(1), large)
+        taken[name] = ledger.participations()[0]
+    assert taken["counted"] == counted.count
+    assert taken["preferred"] > max(taken["even"], 2 * counted.count)
+    # A release that costs next to nothing, or more than the budget.
+    assert planned_filter(1.0, DELTA, Shuffle(1e-6, 10), Shuffle(1e-6, 10), 50).count == 50
+    dear = planned_filter(0.1, DELTA, Shuffle(8.0, 10), Shuffle(8.0, 20), 50)
+    assert not Ledger(1, DELTA).able(LocalReport(8.0), Shuffle(8.0, 10), dear).any()
+    assert planned_filter(1.0, 0.0, small, large, 5) == Filter(1.0)
+
+
+def test_no_more_than_the_budget_is_reported():
+    event = Shuffle(1.0, 400, "2rr")
+    budget = planned_filter(1.0, DELTA, event, event, 1000)
+    ledger = Ledger(3, DELTA, kept_within=1.0)
+    while ledger.able(LocalReport(1.0), event, budget)[0]:
+        ledger.charge(LocalReport(1.0), np.array([0, 2], dtype=np.uint32), event)
+    found = ledger.guarantee()
+    assert (found.epsilon, found.median, found.bound) == (1.0, 1.0, "budget") and found.amplified
+    assert ledger.epsilons().tolist() == [1.0, 0.0, 1.0]
+
+
+def test_a_release_that_costs_more_than_was_planned_for_is_refused(tmp_path):
+    base = scenario(shuffle={"min_batch": 50}, privacy={"budget": {"epsilon": 3.0, "delta": 1e-6}})
+    actor = LedgerActor(base.document(), str(tmp_path))
+    ask = Ask(bound_mechanism(base))
+    with pytest.raises(RunError, match="may cost more than the release that clients' budgets"):
+        actor.charge(0, 0.0, ask, {}, np.arange(49, dtype=np.uint32))
+    assert actor.charge(0, 0.0, ask, {}, np.arange(50, dtype=np.uint32))[1] == 50
 
 
 def test_the_enumeration_would_notice_a_filter_that_allows_too_much():

@@ -16,7 +16,7 @@ from raydp_sim.privacy.events import (
 from raydp_sim.privacy.laws import Law, coins, law_of
 
 # Beyond, ratios of densities are too large for lattices, and shuffles hide next to nothing.
-_LARGEST = 20.0
+LARGEST = 20.0
 _BITS = ("rbin", "2rr")
 
 
@@ -46,15 +46,16 @@ class PldLaw(RunBound):
     def refuse_others(self, event: Any) -> None:
         """Raise `Unsupported` unless the law of the event's messages is known."""
         super().refuse_others(event)
-        _law(event)
+        law_of_reports(event)
 
     def compute(self, events: list[tuple[Any, int]], delta: float) -> Result:
         """Return the composed epsilon."""
-        rounds = [law_round(_law(event), event, times) for event, times in events]
+        rounds = [law_round(law_of_reports(event), event, times) for event, times in events]
         return Result(composed(self.name, rounds, delta))
 
 
-def _law(event: Any) -> Law:
+def law_of_reports(event: Any) -> Law:
+    """Return the law of one client's report, all of its messages together."""
     losses = getattr(event, "losses", None)
     if losses is None:
         return law_of(event.randomizer, event.epsilon0, event.alphabet)
@@ -72,8 +73,8 @@ def law_round(law: Law, event: Any, times: int) -> LawRound:
 
 def composed(name: str, rounds: list[LawRound], delta: float) -> float:
     """Return epsilon of all rounds; a single one is evaluated directly."""
-    if max(one.messages.most for one in rounds) > _LARGEST:
-        raise NotApplicable(f"{name} is computed up to a loss of {_LARGEST:g} per report")
+    if max(one.messages.most for one in rounds) > LARGEST:
+        raise NotApplicable(f"{name} is computed up to a loss of {LARGEST:g} per report")
     if len(rounds) == 1 and rounds[0].times == 1:
         return rounds[0].epsilon(delta)
     return compose_epsilon(rounds, delta)

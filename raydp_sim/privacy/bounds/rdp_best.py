@@ -36,6 +36,7 @@ class RdpBest(RdpRun):
     name = "rdp-best"
     source = "the least of the proved bounds, order by order"
     quick = True
+    by_name = True
     events = (
         Shuffle,
         SubsampledShuffle,

@@ -101,10 +101,12 @@ def log_moments(epsilon0: float, messages: int, order: int) -> Array:
         raise NotApplicable(f"wbk and poisson_zw are computed up to order {ORDER_MAX}")
     size = 64
     while size < order:
-        size *= 4
+        size *= 2
     return _log_moments(epsilon0, messages, size)[: order - 1]
 
 
 @lru_cache(maxsize=64)
 def _log_moments(epsilon0: float, messages: int, order: int) -> Array:
-    return np.array([log1p_exp(log_bracket(epsilon0, messages, j)) for j in range(2, order + 1)])
+    known = _log_moments(epsilon0, messages, order // 2) if order > 64 else np.zeros(0)
+    orders = range(len(known) + 2, order + 1)
+    return np.append(known, [log1p_exp(log_bracket(epsilon0, messages, j)) for j in orders])

@@ -23,6 +23,7 @@ rounding is relative to delta. What delta(epsilon) leaves out, and the inequalit
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -51,15 +52,17 @@ class Composed:
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound on delta at epsilon >= 0."""
-        seen = self.losses > epsilon
-        losses = self.losses[seen]
-        # Past e^300 the charge for rounding alone exceeds 1.
-        scale = np.exp(np.minimum(self.log_scale - self.order * losses, 300.0))
-        gain = -np.expm1(epsilon - losses) * scale
+        first = int(np.searchsorted(self.losses, epsilon, side="right"))
+        gain = -np.expm1(epsilon - self.losses[first:]) * self._scale[first:]
         error = self.rounding * math.sqrt(float(gain @ gain))
         below = self.total * -math.expm1(min(0.0, epsilon - float(self.losses[0])))
-        known = float(self.tilted[seen] @ gain) * (1.0 + 1e-11)
+        known = float(self.tilted[first:] @ gain) * (1.0 + 1e-11)
         return min(1.0, known + error + self.beyond + below)
+
+    @cached_property
+    def _scale(self) -> Floats:
+        """What takes the tilt away again; past e^300 the charge for rounding alone exceeds 1."""
+        return np.asarray(np.exp(np.minimum(self.log_scale - self.order * self.losses, 300.0)))
 
 
 def _moments(law: LossLaw, order: float) -> tuple[float, float]:

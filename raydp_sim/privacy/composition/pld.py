@@ -44,7 +44,7 @@ from raydp_sim.privacy.curves.tilted import TiltedCoins
 from raydp_sim.privacy.curves.variation import variation_pair
 
 # Knots of a law: more where few steps are needed, or none, as it costs their square a step.
-_KNOTS = 400
+_KNOTS, _LOOKS = 400, 61
 _KNOTS_STEPS = {8: 400, 14: 250, 10**9: 120}
 # Below so many rounds a uniform grid has no advantage; above, the rounding of the transform, which
 # grows with the rounds, would cost more than the knots do.
@@ -100,7 +100,8 @@ class Round:
             knots = np.append(inner[inner < (1.0 - 1e-12) * self.most], self.most)
             return connect(knots, profile(np.append(0.0, knots)))
         # Many components cost time, but smooth the law.
-        knots = spaced(profile, self.most, floor, _KNOTS if len(part.coins) < 400 else _KNOTS // 2)
+        count = _KNOTS if len(part.coins) < 400 else _KNOTS // 2
+        knots = spaced(profile, self.most, floor, count, _LOOKS)
         return connect(knots, profile(np.append(0.0, knots)))
 
 
@@ -300,7 +301,13 @@ def _root(delta_at: Callable[[float], float], delta: float, reach: float, pure: 
         return 0.0
     if delta_at(reach * (1.0 - 1e-12)) > delta:
         return pure
-    root = float(brentq(lambda e: delta_at(e) - delta, 0.0, reach, xtol=1e-9 * reach, rtol=1e-9))
+    target = math.log(delta)
+
+    def excess(epsilon: float) -> float:
+        # In logarithms, which are nearly straight: each look is costly.
+        return math.log(max(delta_at(epsilon), 1e-320)) - target
+
+    root = float(brentq(excess, 0.0, reach, xtol=1e-8 * reach, rtol=1e-8))
     step = 1e-12 * reach
     while root < reach and delta_at(root) > delta:
         root, step = min(reach, root * (1.0 + 1e-9) + step), 2.0 * step

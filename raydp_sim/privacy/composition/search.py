@@ -1,9 +1,34 @@
 """The largest local loss that keeps a run's epsilon within a target, in few evaluations."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 _TOLERANCE = 1e-6
+
+Told = Callable[[float, float], None]
+"""Called with every epsilon0 that was tried, and the run's epsilon that it gives."""
+
+_TELL: ContextVar[Told | None] = ContextVar("_TELL", default=None)
+
+
+@contextmanager
+def watched(tell: Told) -> Iterator[None]:
+    """Tell of every try of the searches made inside, for whoever waits for their result.
+
+    Example:
+        >>> tries = []
+        >>> with watched(lambda loss, epsilon: tries.append((loss, epsilon))):
+        ...     found = largest_within(lambda x: x * x, 2.0, 1e-6, 20.0)
+        >>> len(tries) < 25, (found, found * found) in tries
+        (True, True)
+    """
+    before = _TELL.set(tell)
+    try:
+        yield
+    finally:
+        _TELL.reset(before)
 
 
 def largest_within(
@@ -31,7 +56,10 @@ def largest_within(
     def excess(log_loss: float) -> float:
         """Return the logarithm of epsilon over its target, within finite limits."""
         if log_loss not in seen:
-            ratio = epsilon(math.exp(log_loss)) / target
+            found = epsilon(math.exp(log_loss))
+            if (tell := _TELL.get()) is not None:
+                tell(math.exp(log_loss), found)
+            ratio = found / target
             seen[log_loss] = math.log(min(max(ratio, 1e-12), 1e12))
         return seen[log_loss]
 

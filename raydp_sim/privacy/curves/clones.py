@@ -87,7 +87,7 @@ def clones_epsilon(epsilon0: float, n: int, delta: float) -> float:
 
     Example:
         >>> round(clones_epsilon(4.0, 100_000, 1e-6), 9)
-        0.169769747
+        0.169769748
     """
     check_batch(epsilon0, n)
     return clone_pair(float(epsilon0), int(n) - 1, math.exp(-epsilon0)).epsilon(delta)

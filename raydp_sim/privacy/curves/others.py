@@ -16,11 +16,14 @@ from raydp_sim.privacy.curves.windows import Buckets, below, central, window
 
 # What a cut end may add, relative to the sum: e^-25.
 _NEGLIGIBLE = -25.0
-_EXACT = 1000
+# Counts up to which each is taken by itself: so many for each bucket, or for few hiding.
+_PER_BUCKET, _EXACT = 10, 1000
 # More messages are taken as so many: more hide no less, and sums take longer.
 _MOST = 10**11
 # Least width of a bucket of others, as a share of their mean: what it costs at most.
 _RELATIVE = 1e-5
+# Where more than so many hide the buckets are narrow anyway, and may be wider by a factor.
+_PLENTY, _WIDER = 1e6, 20.0
 # Where atoms times orders are more than this, atoms are taken together.
 _TERMS = 1 << 19
 # Laws are made for orders up to 128, 2048, ..., so that few are made.
@@ -140,7 +143,9 @@ def _law(
 ) -> tuple[_Law, float, int]:
     """Return the mixture over the middle values of j, the mass left of them, and the least."""
     low, high = window(trials, p)
-    pieces = central(trials, p, None if high - low < _EXACT else buckets, _RELATIVE)
+    few = high - low < _PER_BUCKET * buckets
+    relative = _RELATIVE * (_WIDER if trials * p > _PLENTY else 1.0)
+    pieces = central(trials, p, None if few else buckets, relative)
     law = _mixed(epsilon0, pieces, top, family, kind)
     return law, pieces.log_below, int(pieces.low[0])
 

@@ -150,9 +150,11 @@ class TiltedCoins:
         from scipy.optimize import brentq  # here: most actors never search
 
         target = math.log(delta)
+        # What is rare counts as an infinite loss.
+        part, rare = self.significant(1e-7 * delta)
 
         def excess(epsilon: float) -> float:
-            value = self.delta(epsilon)
+            value = part.delta(epsilon) + rare
             return (math.log(value) if value > 0.0 else -800.0) - target
 
         if excess(self.most * (1.0 - 1e-9)) > 0.0:

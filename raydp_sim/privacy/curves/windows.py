@@ -1,5 +1,6 @@
 """Averages over a binomial count: windows, buckets with their masses, and what was cut away."""
 
+import bisect
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -86,10 +87,13 @@ def below(n: int, p: float, high: int, exact: bool, least: float = -math.inf) ->
 
     The mass of a geometric piece is bounded by that of all counts up to its end, which it nearly
     is. What lies above is the window's, so `log_above` is -inf. Below the first piece is nothing,
-    or, for geometric ones, a probability whose log is at most `least`.
+    or a probability whose log is at most `least`.
     """
     if exact:
-        return replace(_pieces(n, p, np.arange(high + 1), high), log_above=-math.inf)
+        # Counts that are rarer than wanted are what lies below.
+        first = bisect.bisect_right(range(high), least, key=lambda k: log_tail_below(k, n, p))
+        first = max(0, first - 1)
+        return replace(_pieces(n, p, np.arange(first, high + 1), high), log_above=-math.inf)
     starts, rest = [high], log_tail_below(high, n, p)
     while starts[-1] > 0 and rest > least:
         starts.append(min(starts[-1] - 1, math.floor(starts[-1] * 0.93)))

@@ -18,6 +18,8 @@ ORDERS = order_grid(ALPHA_MAX)
 _SLACK = 4e-10
 # And this much of the terms that they are the sum of.
 _ROUNDING = 1e-15
+# Share of delta of the preferred order; the others divide the rest.
+_PREFERRED = 0.75
 # The fixed set: half an octave apart. More orders would cost more in delta than they gain.
 _STEPS = 2.0 ** np.arange(1.0, 10.5, 0.5)
 _FIXED = np.unique([int(np.argmin(np.abs(ORDERS - step))) for step in _STEPS])
@@ -33,6 +35,8 @@ class Filter:
     alpha of the set, what it has spent plus what the next participation may cost at most stays
     within B(alpha): the divergence that converts to (epsilon, delta/|orders|) at alpha. Or as long
     as its pure losses stay within epsilon, which is the order infinity and takes no share of delta.
+    One order may be preferred: then it has three quarters of delta, and the others share the rest.
+    Or, instead of orders, participations are counted, up to a number that is fixed in advance.
 
     Proof. For one order: stopping before the sum of adaptively chosen divergences exceeds B(alpha)
     makes the whole (alpha, B(alpha))-RDP (Feldman & Zrnic 2021, "Individual privacy accounting via
@@ -45,11 +49,21 @@ class Filter:
     event the client decides at every moment as if it were stopped by that order's filter alone:
     while any order allows, the last one does. So for neighbours P and Q and every set S of
     transcripts P(S, last = alpha) <= e^epsilon Q(S, last = alpha) + delta/|orders|; add up over
-    the orders.
+    the orders. Only the sum of the orders' shares of delta was used, so they may differ.
+    Counted: let (P, Q) dominate the costliest participation, hence, as batches are no smaller than
+    its, every one, and let `count` of them be within (epsilon, delta). Then with k participations
+    left the hockey-stick divergences of all that may follow are at most those of (P, Q)^k, by
+    induction from the last release backwards: a release without the client has one law under both
+    neighbours, and averages what follows; one with it is dominated by (P, Q), and what follows by
+    (P, Q)^(k-1) whatever it showed (Zhu, Dong & Wang 2022, adaptive composition). When to take
+    part, and when to stop, may so depend on all that was released. Together with pure losses: as
+    above, with delta for the count.
 
     Attributes:
         epsilon: of everything that a client ever takes part in, > 0.
         delta: in [0, 1); with 0 only pure losses count.
+        preferred: place in ORDERS of the order with most of delta; None: all share it evenly.
+        count: participations that loss distributions allow; 0: orders decide.
 
     Example:
         >>> tight = Filter(1.0, 1e-6)
@@ -62,6 +76,8 @@ class Filter:
 
     epsilon: float
     delta: float = 0.0
+    preferred: int | None = None
+    count: int = 0
 
     def __post_init__(self) -> None:
         if not self.epsilon > 0.0:
@@ -77,10 +93,13 @@ class Filter:
         follows from the budget alone, and leaves a larger share of delta to the others.
         """
         limits = np.full(len(ORDERS), -math.inf)
-        if self.delta > 0.0:
+        if self.delta > 0.0 and self.count == 0:
             kept = _FIXED[_largest(self.epsilon, self.delta / len(_FIXED), ORDERS[_FIXED]) > 0.0]
+            rest = self.delta if self.preferred is None else (1.0 - _PREFERRED) * self.delta
             if len(kept):
-                limits[kept] = _largest(self.epsilon, self.delta / len(kept), ORDERS[kept])
+                limits[kept] = _largest(self.epsilon, rest / len(kept), ORDERS[kept])
+            if self.preferred is not None:
+                limits[self.preferred] = preferred_limits(self.epsilon, self.delta)[self.preferred]
         limits.flags.writeable = False
         return limits
 
@@ -107,6 +126,11 @@ class Filter:
         """
         within: Mask = (epsilons + epsilon <= self.epsilon) & (deltas + delta <= self.delta)
         return within
+
+
+def preferred_limits(epsilon: float, delta: float) -> Array:
+    """Return B(alpha) of every order of the grid if it were the preferred one."""
+    return _largest(epsilon, _PREFERRED * delta, ORDERS)
 
 
 def _largest(epsilon: float, delta: float, orders: Array) -> Array:

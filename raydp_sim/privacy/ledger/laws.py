@@ -15,11 +15,10 @@ asks for nothing here where it is not so.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cached_property
 
-from raydp_sim.privacy.events import MultiMessageShuffle, Release, Shuffle
-from raydp_sim.privacy.ledger.sizes import rounded
+from raydp_sim.privacy.events import Release
+from raydp_sim.privacy.ledger.sizes import covers, rounded, size_of, without_size
 from raydp_sim.privacy.spent import Spent, rounded_up, spent
 
 Releases = list[tuple[Release, int]]
@@ -38,6 +37,7 @@ class Laws:
     """What clients have spent by loss distributions, as releases are added.
 
     Example:
+        >>> from raydp_sim.privacy.events import Shuffle
         >>> laws = Laws(1e-6, {})
         >>> laws.add(Shuffle(1.0, 1000), 2)
         >>> laws.add(Shuffle(1.0, 500), 1)
@@ -61,7 +61,7 @@ class Laws:
     def add(self, release: Release, times: int) -> None:
         """Count releases, whoever took part."""
         self.happened[release] = self.happened.get(release, 0) + times
-        self._kinds.add(_kind(release))
+        self._kinds.add(without_size(release))
         if len(self.happened) > _KEPT:
             self.happened = dict(_counted((rounded(e, 16), n) for e, n in self.happened.items()))
 
@@ -73,7 +73,7 @@ class Laws:
     def costliest(self, count: int) -> Releases:
         """Return the `count` smallest batches; all releases where there are no more than that."""
         taken, left = list[tuple[Release, int]](), count
-        for event, times in sorted(self.happened.items(), key=lambda pair: _size(pair[0])):
+        for event, times in sorted(self.happened.items(), key=lambda pair: size_of(pair[0])):
             if left > 0 and times:
                 taken.append((event, min(times, left)))
                 left -= times
@@ -93,8 +93,7 @@ class Laws:
         found = self._spent(self.costliest(rounded_up(count, most)))
         if len(self.planned) == 1:
             (event, times), smallest = next(iter(self.planned.items())), self.costliest(1)[0][0]
-            within = _kind(event) in self._kinds and _size(event) <= _size(smallest)
-            if within and count <= times:
+            if covers(event, smallest) and count <= times:
                 # What is planned is no less; put together, batches may seem to cost more.
                 return min(found, spent([(event, times)], self.delta), key=lambda x: x.epsilon)
         return found
@@ -104,21 +103,14 @@ class Laws:
         # Numbers are exact where a plan ends; a single kind may have had larger batches than it.
         limits = dict(self.planned)
         if len(few) == 1:
-            kind = _kind(few[0][0])
-            limits[few[0][0]] = sum(n for event, n in self.planned.items() if _kind(event) == kind)
+            kind = without_size(few[0][0])
+            limits[few[0][0]] = sum(
+                n for event, n in self.planned.items() if without_size(event) == kind
+            )
         # Each of several numbers may change, and more kinds take longer: so that rows stay cheap.
         digits = 4 if len(few) > 1 and sum(times for _, times in few) > _MANY else 5
         up = [(event, rounded_up(times, limits.get(event, 0), digits)) for event, times in few]
         return spent(up, self.delta, self._bound)
-
-
-def _kind(release: Release) -> Release:
-    """Return the release without the size of its batch."""
-    return replace(release, n=1) if isinstance(release, Shuffle | MultiMessageShuffle) else release
-
-
-def _size(release: Release) -> int:
-    return release.n if isinstance(release, Shuffle | MultiMessageShuffle) else 0
 
 
 def _few(releases: Releases) -> Releases:
@@ -129,8 +121,8 @@ def _few(releases: Releases) -> Releases:
             return found
         found = _counted((rounded(event, per_octave), times) for event, times in releases)
     by_kind: dict[Release, list[tuple[Release, int]]] = {}
-    for event, times in sorted(found, key=lambda pair: _size(pair[0])):
-        by_kind.setdefault(_kind(event), []).append((event, times))
+    for event, times in sorted(found, key=lambda pair: size_of(pair[0])):
+        by_kind.setdefault(without_size(event), []).append((event, times))
     few = list[tuple[Release, int]]()
     for group in by_kind.values():
         if len(group) > _SIZES:

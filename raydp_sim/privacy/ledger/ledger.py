@@ -1,7 +1,7 @@
 """Who was charged for what: the account of a run, from which guarantees are computed."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -20,6 +20,7 @@ from raydp_sim.privacy.ledger.laws import Laws
 from raydp_sim.privacy.ledger.participations import Participations
 from raydp_sim.privacy.ledger.sizes import rounded
 from raydp_sim.privacy.ledger.views import (
+    BUDGET,
     NONE,
     OPEN_ENDED,
     SEEN,
@@ -39,6 +40,9 @@ Agreed = tuple[tuple[Event, Release | None, int], ...]
 
 HISTORIES = 64
 """Different histories of clients beyond which divergences are added instead of loss laws."""
+# Of so many different releases divergences are added as they are; of more, rounded to 16 sizes an
+# octave, or to 4 where they stand back behind loss laws.
+_EXACT, _SIZES, _FEWER = 24, 16, 4
 # Of so many different releases the floors are asked for.
 _FLOORS = 64
 
@@ -73,6 +77,9 @@ class Ledger:
         collector: who receives the reports, for the words about a sum of local losses.
         rule: how releases as a whole are added up.
         plan: what a client in every release is charged at most.
+        kept_within: epsilon that a filter keeps every client within, at this delta or a smaller
+            one: no more than that is reported.
+        caveat: what breaks a condition of the guarantee, said with every one; empty if nothing.
 
     Example:
         >>> ledger = Ledger(clients=3)
@@ -89,6 +96,8 @@ class Ledger:
     collector: Collector = "shuffler"
     rule: Rule = "divergences"
     plan: Agreed = ()
+    kept_within: float = math.inf
+    caveat: str = ""
 
     def __post_init__(self) -> None:
         self._taken = Participations(self.clients)
@@ -130,7 +139,7 @@ class Ledger:
             raise ValueError(wrong)
         who = None if len(participants) == self.clients else participants
         if release is not None:
-            cost, pure = event_vector(rounded(release), None, ALPHA_MAX), pure_epsilon(release)
+            cost, pure = self._cost(release), pure_epsilon(release)
             everyone = charged_to_all(release)
             paid = times if everyone or len(participants) else 0
             self.shuffled[release] = self.shuffled.get(release, 0) + paid
@@ -169,6 +178,10 @@ class Ledger:
             Contradiction: it would be less than what the client that paid most was charged at
                 least (privacy.floors), so the bound that gave it is wrong.
         """
+        found = self._best()
+        return replace(found, assumption=found.assumption + self.caveat)
+
+    def _best(self) -> Guarantee:
         local = self._composed()
         if not self.shuffled:
             return local
@@ -191,7 +204,7 @@ class Ledger:
         if self._spent.rows is None:
             return np.full(self.clients, found.epsilon)
         if self._by_laws() is None:
-            return self._spent.each()
+            return np.minimum(self._spent.each(), self.kept_within)
         values, place = np.unique(counts, return_inverse=True)
         return np.array([self._laws.of(int(count)).epsilon for count in values])[place]
 
@@ -218,9 +231,19 @@ class Ledger:
             return budget.allows_basic(taken.epsilons(), taken.deltas(), event.epsilon, event.delta)
         cost = event_vector(release, None, ALPHA_MAX)
         able = self._spent.able(budget, cost, pure_epsilon(release), release)
+        if budget.count:
+            able |= self._taken.totals() < budget.count
         if able.any():
             refuse_below("budget", budget.epsilon, [(release, 1)], budget.delta)
         return able
+
+    def _cost(self, release: Release) -> Array:
+        """Return divergences of a release, of few different sizes in all."""
+        if self.rule == "laws":
+            release = rounded(release, _FEWER)
+        elif release not in self.shuffled and len(self.shuffled) >= _EXACT:
+            release = rounded(release, _SIZES)
+        return event_vector(release, None, ALPHA_MAX)
 
     def _refuse_below(self, found: Guarantee) -> None:
         for release in self._unasked:
@@ -253,6 +276,13 @@ class Ledger:
         return Guarantee(*self._taken.worst(), self._taken.median(), bound, assumption)
 
     def _amplified(self) -> Guarantee:
+        found = self._added_up()
+        if found.epsilon <= self.kept_within:
+            return found
+        kept, median = self.kept_within, min(found.median, self.kept_within)
+        return replace(found, epsilon=kept, median=median, bound=BUDGET)
+
+    def _added_up(self) -> Guarantee:
         view = view_of(next(iter(self.shuffled)))
         if self.rule == "plan":
             whole = Spent(0.0, "pure")

@@ -27,3 +27,29 @@ def rounded(event: Release, per_octave: int = 4) -> Release:
     while size > event.n:  # rounding of the logarithm
         size -= 1
     return replace(event, n=size)
+
+
+def without_size(release: Release) -> Release:
+    """Return the release without the size of its batch: what is alike in releases of one kind.
+
+    Example:
+        >>> without_size(Shuffle(1.0, 1000)).n
+        1
+    """
+    return replace(release, n=1) if isinstance(release, Shuffle | MultiMessageShuffle) else release
+
+
+def size_of(release: Release) -> int:
+    """Return the size of a release's batch; 0 where that plays no part."""
+    return release.n if isinstance(release, Shuffle | MultiMessageShuffle) else 0
+
+
+def covers(worst: Release, release: Release) -> bool:
+    """Say whether a release costs no more than another: one of its kind, in a batch no smaller.
+
+    Example:
+        >>> [covers(Shuffle(1.0, 100), Shuffle(1.0, n)) for n in (120, 99)]
+        [True, False]
+    """
+    alike = without_size(worst) == without_size(release)
+    return alike and size_of(worst) <= size_of(release)

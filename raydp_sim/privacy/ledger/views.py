@@ -73,8 +73,15 @@ _TOGETHER = (
     "part are charged",
 )
 NONE = ("none", "nothing: the mechanism adds no noise, and the run claims no privacy")
+BUDGET = "budget"
+"""The name of what a filter proves: nobody takes part whose budget that might exceed."""
 VIEWS = {LocalReport: LOCAL, CentralRelease: CENTRAL, ShuffledRelease: _TOGETHER}
 OPEN_ENDED = "; all planned releases are charged at once, since what was released may end the run"
+BY_DATA = (
+    "; BUT HERE who stays away is chosen by the clients' data (population.availability): this is "
+    "what the releases would cost if it were not, and no guarantee of this run"
+)
+"""Said where the condition that taking part does not depend on the data does not hold."""
 _SHUFFLED = (
     "the shuffled messages of all releases, against a server that sees nothing else, if the "
     "shuffler is honest and so are the clients counted; neighbours replace one client's data; "
