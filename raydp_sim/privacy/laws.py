@@ -74,7 +74,8 @@ class Law:
         mass: g.
         weights: probabilities, which add up to 1.
         first, second: values of f and of f'.
-        most: largest loss of one message.
+        most: largest loss of one message, without what is beyond.
+        beyond: how much of R(x) has no f, because W is 0 there; it is charged in full.
     """
 
     mass: float
@@ -82,6 +83,7 @@ class Law:
     first: Floats
     second: Floats
     most: float
+    beyond: float = 0.0
 
 
 def two_valued(epsilon0: float, share: float) -> Law:

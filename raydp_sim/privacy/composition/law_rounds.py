@@ -84,7 +84,7 @@ class LawRound:
             >>> LawRound(two_valued(1.0, 0.5), 1).profile(np.array([0.0, 1.0])).round(9).tolist()
             [0.462117157, 0.0]
         """
-        found = np.zeros(len(epsilons))
+        found = np.full(len(epsilons), self.rate * self.messages.beyond * _UP)
         seen = epsilons < self.most
         rise = np.expm1(epsilons[seen])
         law = self.messages
@@ -94,8 +94,8 @@ class LawRound:
         # Rounded down: a lower threshold is exceeded by more.
         thresholds = rise * (1.0 - self.rate) / self.rate * _DOWN
         excess = mean_excess(values, law.mass * law.weights, self.n, thresholds)
-        found[seen] = np.minimum(self.rate * excess * _UP, 1.0)
-        return found
+        found[seen] += self.rate * excess * _UP
+        return np.minimum(found, 1.0)
 
     def law(self, floor: float) -> LossLaw:
         """Return a law of losses whose profile is at least the round's; below `floor` infinite.
