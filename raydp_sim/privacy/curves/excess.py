@@ -33,7 +33,7 @@ from raydp_sim.privacy.curves.binomials import Floats
 
 POINTS = 512
 # Points of one copy's lattice: more where its largest values are many standard deviations.
-_FIRST, _MOST, _PER_DEVIATION = 200, 2048, 4.0
+_FIRST, _MOST, _PER_DEVIATION = 200, 3072, 4.0
 _DIGITS = 9
 _DROP = 1e-11
 _U = 2.0**-53
