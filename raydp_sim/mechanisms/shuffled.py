@@ -8,14 +8,14 @@ from raydp_sim.privacy.accountant import calibrate
 from raydp_sim.privacy.bound import find_run
 from raydp_sim.privacy.curves.caps import pure_epsilon
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
-from raydp_sim.privacy.events import MultiMessageShuffle, Shuffle
+from raydp_sim.privacy.events import GaussianShuffle, MultiMessageShuffle, Shuffle
 
 # The largest loss of one message that a calibration tries: beyond it nothing is protected.
 LARGEST = 20.0
 # Where no bound is named: the first knows some randomizers, the second takes any.
 BOUNDS = ("pld-variation", "pld-clones")
 
-Shuffled = Shuffle | MultiMessageShuffle
+Shuffled = Shuffle | MultiMessageShuffle | GaussianShuffle
 
 
 class Calibrated(NamedTuple):
@@ -35,14 +35,16 @@ class Calibrated(NamedTuple):
 def unamplified(mechanism: Mechanism) -> str | None:
     """Return why shuffling a mechanism's reports gains nothing here, or None where it does.
 
-    It takes a pure local guarantee, stated message by message, and one logical shuffler per
-    message.
+    It takes normal noise, or a pure local guarantee, stated message by message, and one logical
+    shuffler per message.
 
     Example:
         >>> from raydp_sim.mechanisms import make
         >>> unamplified(make("central-laplace", epsilon=1.0, dimension=1, radius=1.0))
         'the noise is drawn by the aggregator'
     """
+    if mechanism.normal:
+        return None
     if why := _declared(mechanism):
         return why
     if mechanism.event().delta != 0.0:
@@ -71,6 +73,8 @@ def shuffled_event(mechanism: Mechanism, n: int) -> Shuffled:
         >>> shuffled_event(make("laplace", epsilon_local=1.0, dimension=1, radius=1.0), 100).n
         100
     """
+    if mechanism.normal:
+        return GaussianShuffle(mechanism.noise_multiplier(), n, mechanism.need_dimension())
     losses = mechanism.losses() or ()
     if len(losses) == 1:
         return Shuffle(losses[0], n, mechanism.randomizer(), mechanism.alphabet())
@@ -104,7 +108,7 @@ def calibrated_for(
     least it has epsilon_local = epsilon, which needs no shuffler.
 
     Args:
-        mechanism: amplified, see `unamplified`; its own guarantee is replaced.
+        mechanism: amplified, see `unamplified`, with a pure guarantee, which is replaced.
         clients: whose reports are shuffled together.
         epsilon: > 0, of the target.
         delta: in (0, 1), of the target.

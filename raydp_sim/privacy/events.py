@@ -403,6 +403,9 @@ class SubsampledLaplace(_Protected):
         check_rate(self, "rate")
 
 
+Batch = Shuffle | MultiMessageShuffle | GaussianShuffle
+"""Shuffles of n clients who are charged; they cost less the larger n is."""
+
 Event = LocalReport | CentralRelease | ShuffledRelease
 """What mechanisms declare and the run's ledger stores."""
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from raydp_sim.privacy.events import MultiMessageShuffle, Release, Shuffle
+from raydp_sim.privacy.events import Batch, Release
 from raydp_sim.privacy.ledger.sizes import rounded
 from raydp_sim.privacy.spent import Spent, rounded_up, spent
 
@@ -38,6 +38,7 @@ class Laws:
     """What clients have spent by loss distributions, as releases are added.
 
     Example:
+        >>> from raydp_sim.privacy.events import Shuffle
         >>> laws = Laws(1e-6, {})
         >>> laws.add(Shuffle(1.0, 1000), 2)
         >>> laws.add(Shuffle(1.0, 500), 1)
@@ -114,11 +115,11 @@ class Laws:
 
 def _kind(release: Release) -> Release:
     """Return the release without the size of its batch."""
-    return replace(release, n=1) if isinstance(release, Shuffle | MultiMessageShuffle) else release
+    return replace(release, n=1) if isinstance(release, Batch) else release
 
 
 def _size(release: Release) -> int:
-    return release.n if isinstance(release, Shuffle | MultiMessageShuffle) else 0
+    return release.n if isinstance(release, Batch) else 0
 
 
 def _few(releases: Releases) -> Releases:

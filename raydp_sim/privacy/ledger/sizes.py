@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from raydp_sim.privacy.events import MultiMessageShuffle, Release, Shuffle
+from raydp_sim.privacy.events import Batch, Release
 
 
 def rounded(event: Release, per_octave: int = 4) -> Release:
@@ -17,10 +17,11 @@ def rounded(event: Release, per_octave: int = 4) -> Release:
         per_octave: sizes while n doubles, >= 1.
 
     Example:
+        >>> from raydp_sim.privacy.events import Shuffle
         >>> rounded(Shuffle(1.0, 1000)).n
         861
     """
-    if not isinstance(event, Shuffle | MultiMessageShuffle) or event.n < 8:
+    if not isinstance(event, Batch) or event.n < 8:
         return event
     step = math.floor(per_octave * math.log2(event.n))
     size = math.floor(2 ** (step / per_octave))
