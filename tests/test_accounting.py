@@ -16,8 +16,8 @@ from raydp_sim.population.availability.base import Availability
 from raydp_sim.population.participation.uniform import Uniform
 from raydp_sim.privacy.curves.gaussian import gaussian_delta
 from raydp_sim.privacy.events import (
-    LocalReport,
     GaussianShuffle,
+    LocalReport,
     MultiMessageShuffle,
     Shuffle,
     SubsampledMultiMessage,

@@ -210,7 +210,7 @@ class Mechanism(Piece):
         return (self.event().epsilon,) if self.messages_per_report == 1 else None
 
     def noise_multiplier(self) -> float:
-        """Return the standard deviation of the noise over the ball's diameter, if it is `normal`."""
+        """Return the noise's standard deviation over the ball's diameter, if it is `normal`."""
         raise NotImplementedError
 
     def release(self) -> Release | None:

@@ -34,7 +34,7 @@ For the names that events use, with p = e^epsilon0:
   number of an interval is one of one dimension. In units of the scale inputs have |x|_1 <= A =
   epsilon0/2, and W has the density 2^-d e^(-|w|_1 - A): the furthest x, in |w - x|_1, is a corner
   of the ball against the sign of w. Under W/g, g = e^-A, the coordinates of w are independent
-  Laplace numbers, and f = e^A times the product of e^l_i, l_i = |w_i| - |w_i - x_i|, each of mean 1.
+  Laplace numbers, and f is e^A times all e^l_i, l_i = |w_i| - |w_i - x_i|, each of mean 1.
   Let l(x) be the law of such an l: -x with probability 1/2, x with e^-x/2, between them Pr[l > v] =
   e^(-(v + x)/2)/2. (L) e^(l(x) + l(y)), independent, is smaller in convex order than e^l(x + y).
   With x >= y >= 0, Pr[l(x) + l(y) > v] e^((v + x + y)/2) is 3/4 + (v + x + y)/8 from v = -x - y to
@@ -49,7 +49,7 @@ For the names that events use, with p = e^epsilon0:
   probability w = |x_i|/sqrt(d) for its own sign of x_i besides an equal share of what is left, x in
   the unit ball. W is what the response says whatever the corner, f = 1 + c w, c = e^epsilon' - 1 of
   the response. The j largest w of an x add up to at most A_j = sqrt(j/d) (1 - j/(2d)) + j/(2d), j
-  <= d: with S the sum of their |x_i|/sqrt(d) and T that of the others, it is S + j (1 - S - T)/(2d),
+  <= d: if S is the sum of their |x_i|/sqrt(d), T that of the others, it is S + j (1 - S - T)/(2d),
   largest for T = 0 and S = sqrt(j/d) (if an equal share is among the j largest, S has fewer terms).
   A_d = 1, so the law with w = A_j - A_(j-1), j = 1 ... d, falling, and 0 on the other d corners,
   each as likely, is larger than all in convex order (majorization), and in the joint law of (2) f

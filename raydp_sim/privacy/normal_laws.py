@@ -112,14 +112,15 @@ def _vector(a: float, d: int, tail: float) -> Law:
     raised = _share(level, levels[place], levels[place + 1])
     row = np.arange(_CELLS)[:, None] * _LEVELS
     size = _CELLS * _LEVELS
-    by_level = np.bincount((row + place).ravel(), (mass * (1.0 - raised)).ravel(), size)
+    by_level = np.zeros(size)
+    by_level += np.bincount((row + place).ravel(), (mass * (1.0 - raised)).ravel(), size)
     by_level += np.bincount((row + place + 1).ravel(), (mass * raised).ravel(), size)
     weights, first, second = _on_stripes(a, y, by_level.reshape(_CELLS, _LEVELS))
     beyond = 2.0 * float(ndtr(a - reach)) + float(
         gammainc(half, 0.5 * t[0] ** 2) + gammaincc(half, 0.5 * t[-1] ** 2)
     )
-    pairs = (np.multiply.outer(values, levels).ravel() for values in (first, second))
-    return _law(weights.ravel(), *pairs, beyond)
+    first, second = (np.multiply.outer(values, levels).ravel() for values in (first, second))
+    return _law(weights.ravel(), first, second, beyond)
 
 
 def _on_stripes(a: float, y: Floats, mass: Floats) -> tuple[Floats, Floats, Floats]:

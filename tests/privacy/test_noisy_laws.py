@@ -274,7 +274,9 @@ def test_two_laplace_coordinates_lose_less_than_their_sum(x, y):
 
 
 @pytest.mark.parametrize("calibration", ["seed", "tight"])
-@pytest.mark.parametrize(("d", "epsilon", "n"), [(1, 2.0, 4), (2, 1.5, 4), (2, 4.0, 3), (3, 3.0, 3)])
+@pytest.mark.parametrize(
+    ("d", "epsilon", "n"), [(1, 2.0, 4), (2, 1.5, 4), (2, 4.0, 3), (3, 3.0, 3)]
+)
 def test_no_neighbours_of_shuffled_corners_are_further_apart(calibration, d, epsilon, n):
     settings = {"dimension": d, "radius": 1.0, "calibration": calibration}
     mechanism = make("vqsgd", epsilon_local=epsilon, **settings)

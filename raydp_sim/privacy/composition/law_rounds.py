@@ -98,7 +98,7 @@ class LawRound:
         thresholds = rise * (1.0 - self.rate) / self.rate * _DOWN
         excess = mean_excess(values, law.mass * law.weights, self.n, thresholds)
         found[seen] += self.rate * excess * _UP
-        return np.minimum(found, 1.0)
+        return np.asarray(np.minimum(found, 1.0))
 
     def law(self, floor: float) -> LossLaw:
         """Return a law of losses whose profile is at least the round's; below `floor` infinite.

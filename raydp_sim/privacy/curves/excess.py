@@ -133,7 +133,7 @@ def _tilts(values: Floats, weights: Floats, n: int, k: Floats, top: Floats) -> F
         above = (grown * values).sum(axis=1) > k * moment
         high, low = np.where(above, t, high), np.where(above, low, t)
     # No exponent may overflow.
-    return np.minimum(np.sqrt(low * high), 600.0 / top)
+    return np.asarray(np.minimum(np.sqrt(low * high), 600.0 / top))
 
 
 @dataclass(frozen=True)
