@@ -14,6 +14,7 @@ from raydp_sim.privacy.events import GaussianShuffle, MultiMessageShuffle, Shuff
 LARGEST = 20.0
 # Where no bound is named: the first knows some randomizers, the second takes any.
 BOUNDS = ("pld-variation", "pld-clones")
+_NORMAL = ("pld-gaussian",)
 
 Shuffled = Shuffle | MultiMessageShuffle | GaussianShuffle
 
@@ -43,10 +44,10 @@ def unamplified(mechanism: Mechanism) -> str | None:
         >>> unamplified(make("central-laplace", epsilon=1.0, dimension=1, radius=1.0))
         'the noise is drawn by the aggregator'
     """
-    if mechanism.normal:
-        return None
     if why := _declared(mechanism):
         return why
+    if mechanism.normal:
+        return None
     if mechanism.event().delta != 0.0:
         return "its local guarantee has a delta, and only pure ones are amplified"
     if mechanism.routing != "per-index" and mechanism.messages_per_report > 1:
@@ -60,7 +61,7 @@ def _declared(mechanism: Mechanism) -> str | None:
     """Return what its class says against it, which needs no guarantee to be chosen."""
     if mechanism.where == "aggregator":
         return "the noise is drawn by the aggregator"
-    if mechanism.guarantee != "pure":
+    if mechanism.guarantee != "pure" and not mechanism.normal:
         return f"its local guarantee is {mechanism.guarantee}, and only pure ones are amplified"
     return None
 
@@ -87,6 +88,14 @@ def with_loss(mechanism: Mechanism, epsilon_local: float) -> Mechanism:
     return type(mechanism).model_validate({**mechanism.model_dump(), **share})
 
 
+def _with_delta(mechanism: Mechanism, most: float) -> Mechanism:
+    """Return the mechanism with a delta of one report that is no more than this."""
+    given = getattr(mechanism, mechanism.delta_field or "", None)
+    share = {"epsilon_local": mechanism.epsilon_local or 1.0, "target": None}
+    own = {mechanism.delta_field: most if given is None else min(given, most)}
+    return type(mechanism).model_validate({**mechanism.model_dump(), **share, **own})
+
+
 def spent(event: Shuffled, delta: float, bound: str) -> float:
     """Return epsilon of one shuffle by one bound, no more than without the shuffle.
 
@@ -108,7 +117,8 @@ def calibrated_for(
     least it has epsilon_local = epsilon, which needs no shuffler.
 
     Args:
-        mechanism: amplified, see `unamplified`, with a pure guarantee, which is replaced.
+        mechanism: amplified, see `unamplified`; its own guarantee is replaced. Of normal noise the
+            delta of a report alone is at most the target's.
         clients: whose reports are shuffled together.
         epsilon: > 0, of the target.
         delta: in (0, 1), of the target.
@@ -124,17 +134,20 @@ def calibrated_for(
         >>> round(found.mechanism.epsilon_local, 3), found.epsilon <= 0.5
         (2.514, True)
     """
-    why = _declared(mechanism)
+    why, pure, names = _declared(mechanism), "pure", BOUNDS
+    if mechanism.normal and not why:
+        (pure,) = names = _NORMAL
+        mechanism = _with_delta(mechanism, delta)
     least = mechanism if why else with_loss(mechanism, epsilon * (1.0 - 1e-12))
     if why := why or unamplified(least):
         raise NotApplicable(f"shuffling gains nothing for '{mechanism.kind}': {why}")
-    best = Calibrated(least, spent(shuffled_event(least, clients), delta, "pure"), "pure")
+    best = Calibrated(least, spent(shuffled_event(least, clients), delta, pure), pure)
     largest = largest_loss(mechanism)
 
     def event(epsilon_local: float) -> Shuffled:
         return shuffled_event(with_loss(mechanism, epsilon_local), clients)
 
-    for name in BOUNDS if bound is None else (bound,):
+    for name in names if bound is None else (bound,):
         try:
             loss = calibrate(epsilon, delta, event, 1, name, largest)
         except (NotApplicable, Unsupported):
