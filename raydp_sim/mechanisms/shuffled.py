@@ -134,9 +134,10 @@ def calibrated_for(
         >>> round(found.mechanism.epsilon_local, 3), found.epsilon <= 0.5
         (2.514, True)
     """
-    why, pure, names = _declared(mechanism), "pure", BOUNDS
+    why, pure = _declared(mechanism), "pure"
+    names: tuple[str, ...] = BOUNDS
     if mechanism.normal and not why:
-        (pure,) = names = _NORMAL
+        pure, names = _NORMAL[0], _NORMAL
         mechanism = _with_delta(mechanism, delta)
     least = mechanism if why else with_loss(mechanism, epsilon * (1.0 - 1e-12))
     if why := why or unamplified(least):

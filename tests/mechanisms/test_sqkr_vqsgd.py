@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from raydp_sim.mechanisms import make
-from raydp_sim.privacy.curves.variation import k_rr
 
 from .support import ALPHA, SERVER, exact_moments, folded, inputs, losses, reports
 

@@ -20,7 +20,7 @@ class PldGaussian(RunBound):
         >>> event = GaussianShuffle(2.0, 10_000)
         >>> one, many = (PldGaussian().epsilon([(event, t)], 1e-8).epsilon for t in (1, 100))
         >>> round(one, 3), round(many, 2)
-        (0.025, 0.29)
+        (0.027, 0.3)
     """
 
     name = "pld-gaussian"
