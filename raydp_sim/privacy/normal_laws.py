@@ -74,7 +74,7 @@ def normal(radius: float, dimension: int, tail: float) -> Law:
     Example:
         >>> law = normal(0.25, 10, 1e-12)
         >>> round(law.mass, 3), round(float(law.weights @ law.first) * law.mass, 6)
-        (0.422, 1.0)
+        (0.435, 1.0)
     """
     return _number(radius, tail) if dimension == 1 else _vector(radius, dimension, tail)
 
