@@ -31,8 +31,8 @@ def among_honest(
     * `SubsampledShuffle`, `SubsampledGaussianShuffle`: given that j of the k sampled are honest, a
       uniform sample of j of the H honest ones. j is hypergeometric whatever the data are and lies
       within k H/N -+ t k in all T rounds but with probability 2 T e^(-2 k t^2) (Hoeffding 1963,
-      Theorems 2 and 4), which is taken from delta. Within, the bounds rise with the rate and fall with the messages, so the
-      fewest messages at the largest rate are charged.
+      Theorems 2 and 4), which is taken from delta. Within, the bounds rise with the rate and fall
+      with the messages, so the fewest messages at the largest rate are charged.
 
     Args:
         event: one of those above.
