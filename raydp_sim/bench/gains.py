@@ -6,23 +6,34 @@ from dataclasses import dataclass
 from typing import Any
 
 from raydp_sim.mechanisms import make
+from raydp_sim.mechanisms.shuffled import shuffled_event
 from raydp_sim.privacy.bound import find_run
 from raydp_sim.privacy.curves.caps import pure_epsilon
+from raydp_sim.privacy.curves.gaussian import gaussian_epsilon, gaussian_sigma
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
-from raydp_sim.privacy.events import MultiMessageShuffle, Release, Shuffle
+from raydp_sim.privacy.events import GaussianShuffle, MultiMessageShuffle, Release, Shuffle
 from raydp_sim.privacy.floors.floors import least_epsilon
 
 DELTA = 1e-8
 CLIENTS = (10**4, 10**6)
 LOSSES = (1.0, 2.0, 4.0)
 ROUNDS = (1, 1000)
-_AFTER = ("pld-variation", "pld-law")
+_AFTER = ("pld-variation", "pld-law", "pld-gaussian")
+# Of one report with Gaussian noise, beside its epsilon0.
+DELTA0 = 1e-6
 
 
 def _single(kind: str, **settings: Any) -> Callable[[float, int], Release]:
     def event(epsilon0: float, n: int) -> Release:
         one = make(kind, epsilon_local=epsilon0, **settings)
-        return Shuffle(epsilon0, n, one.randomizer(), one.alphabet())
+        return shuffled_event(one, n)
+
+    return event
+
+
+def _gaussian(dimension: int) -> Callable[[float, int], Release]:
+    def event(epsilon0: float, n: int) -> Release:
+        return GaussianShuffle(gaussian_sigma(epsilon0, DELTA0), n, dimension)
 
     return event
 
@@ -40,7 +51,11 @@ EVENTS: dict[str, Callable[[float, int], Release]] = {
     "privunit, dimension 100": _single("privunit", dimension=100, radius=1.0),
     "sqkr, dimension 100": _single("sqkr", dimension=100, radius=1.0),
     "vqsgd, dimension 100": _single("vqsgd", dimension=100, radius=1.0),
-    "laplace, a number": _single("laplace", dimension=1, radius=1.0),
+    "vqsgd, dimension 100, tight": _single("vqsgd", dimension=100, radius=1.0, calibration="tight"),
+    "laplace, any dimension": _single("laplace", dimension=100, radius=1.0),
+    "gaussian, a number": _gaussian(1),
+    "gaussian, dimension 10": _gaussian(10),
+    "gaussian, dimension 100": _gaussian(100),
     "linf, l2: 8 equal messages": _reports,
 }
 
@@ -66,10 +81,17 @@ def gains(progress: Callable[[str], None] = lambda line: None) -> Iterator[Gain]
                 progress(f"{mechanism}, n = {n:g}, epsilon0 = {epsilon0:g}")
                 event = make_event(epsilon0, n)
                 for rounds in ROUNDS:
-                    before = _least(["pld-clones"], Shuffle(epsilon0, n), rounds)
+                    before = _before(event, epsilon0, n, rounds)
                     after = _least(_AFTER, event, rounds)
                     floor = least_epsilon(event, rounds, DELTA)
                     yield Gain(mechanism, n, epsilon0, rounds, before, min(before, after), floor)
+
+
+def _before(event: Release, epsilon0: float, n: int, rounds: int) -> float:
+    if isinstance(event, GaussianShuffle):
+        # Nothing holds for any randomizer of an approximate guarantee but that guarantee.
+        return gaussian_epsilon(DELTA, event.noise_multiplier / math.sqrt(rounds))
+    return _least(["pld-clones"], Shuffle(epsilon0, n), rounds)
 
 
 def _least(names: tuple[str, ...] | list[str], event: Release, rounds: int) -> float:

@@ -36,6 +36,8 @@ Example:
     --delta 1e-8
   raydp-sim account shuffle --epsilon0 3 --clients 100000 --delta 1e-6 --mechanism krr \\
     --alphabet 100
+  raydp-sim account shuffle --epsilon0 2 --clients 10000 --delta 1e-8 --mechanism gaussian \\
+    --delta0 1e-6 --dimension 10
   raydp-sim account shuffle --epsilon0 0.5 --clients 1000000 --rounds 100000 --delta 1e-8 \\
     --plot epsilon.png --over T
 """
@@ -79,9 +81,11 @@ _RUN = _options(
     click.option(
         "--mechanism",
         type=click.Choice(MECHANISMS),
-        help="The randomizer, for smaller bounds; laplace means one number from an interval.",
+        help="The randomizer, for smaller bounds; gaussian has no others.",
     ),
-    click.option("--alphabet", type=int, help="Symbols, for krr and hadamard."),
+    click.option("--alphabet", type=int, help="Symbols, for krr, hadamard and vqsgd (corners)."),
+    click.option("--delta0", type=float, help="With --epsilon0 of one report, for gaussian."),
+    click.option("--dimension", type=int, help="Of the vectors, for gaussian.  [default: 1]"),
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 _EPSILON0 = click.option(

@@ -16,12 +16,21 @@ from raydp_sim.errors import InputError, bad_field
 from raydp_sim.privacy.accountant import Account, Line
 from raydp_sim.privacy.bound import run_bounds
 from raydp_sim.privacy.curves.collusion import among_honest
+from raydp_sim.privacy.curves.gaussian import gaussian_sigma
 from raydp_sim.privacy.curves.variation import BLANKETS
-from raydp_sim.privacy.events import Release, SelfSampledShuffle, Shuffle, SubsampledShuffle
+from raydp_sim.privacy.events import (
+    GaussianShuffle,
+    Release,
+    SelfSampledShuffle,
+    Shuffle,
+    SubsampledGaussianShuffle,
+    SubsampledShuffle,
+)
 
-MECHANISMS = tuple(BLANKETS)
+GAUSSIAN = "gaussian"
+MECHANISMS = (*BLANKETS, "vqsgd", GAUSSIAN)
 _PIPE = 100
-_ALPHABET = ("krr", "hadamard")
+_ALPHABET = ("krr", "hadamard", "vqsgd")
 _LARGEST = {"--epsilon0": 20.0, "--clients": 10**12, "--rounds": 10**12}
 
 
@@ -60,6 +69,8 @@ class Run:
         mechanism: a randomizer's name; None: any.
         alphabet: of that randomizer.
         honest: fraction of the clients that do not collude.
+        delta0: that goes with the local loss of Gaussian noise.
+        dimension: of the vectors that have it.
     """
 
     clients: int
@@ -70,6 +81,8 @@ class Run:
     mechanism: str | None = None
     alphabet: int | None = None
     honest: float = 1.0
+    delta0: float | None = None
+    dimension: int | None = None
 
     def __post_init__(self) -> None:
         counted("--clients", self.clients)
@@ -87,6 +100,21 @@ class Run:
         if not 0.0 <= self.honest <= 1.0:
             raise bad_field("--honest-fraction", self.honest, "it must lie in [0, 1]")
         self._check_alphabet()
+        self._check_noise()
+
+    def _check_noise(self) -> None:
+        if self.mechanism == GAUSSIAN:
+            if self.delta0 is None:
+                raise InputError(f"--delta0 is missing; --mechanism {GAUSSIAN} needs it")
+            proper("--delta0", self.delta0)
+            counted("--dimension", 1 if self.dimension is None else self.dimension)
+            if self.probability is not None:
+                remedy = f"nothing is proved for it with --mechanism {GAUSSIAN}; leave it out"
+                raise bad_field("--self-sampling", self.probability, remedy)
+            return
+        for option, value in (("--delta0", self.delta0), ("--dimension", self.dimension)):
+            if value is not None:
+                raise bad_field(option, value, f"leave it out unless --mechanism is {GAUSSIAN}")
 
     def _check_alphabet(self) -> None:
         if self.mechanism in _ALPHABET:
@@ -94,12 +122,21 @@ class Run:
                 raise InputError(f"--alphabet is missing; --mechanism {self.mechanism} needs it")
             if self.alphabet < 2:
                 raise bad_field("--alphabet", self.alphabet, "it must be at least 2")
+            if self.mechanism == "vqsgd" and self.alphabet % 2:
+                remedy = "vqsgd has two corners per dimension; it must be even"
+                raise bad_field("--alphabet", self.alphabet, remedy)
         elif self.alphabet is not None:
             remedy = f"leave it out unless --mechanism is {' or '.join(_ALPHABET)}"
             raise bad_field("--alphabet", self.alphabet, remedy)
 
     def event(self, epsilon0: float) -> Release:
         """Return one round as if all clients were honest."""
+        if self.mechanism == GAUSSIAN:
+            noise = gaussian_sigma(epsilon0, self.delta0 or 0.0)
+            dimension = self.dimension or 1
+            if self.sampled is None:
+                return GaussianShuffle(noise, self.clients, dimension)
+            return SubsampledGaussianShuffle(noise, self.clients, self.sampled, dimension)
         named = (self.mechanism, self.alphabet)
         if self.sampled is not None:
             return SubsampledShuffle(epsilon0, self.clients, self.sampled, *named)
@@ -130,8 +167,10 @@ class Run:
         by_name = {known.name for known in run_bounds() if known.by_name}
         specific = self.mechanism is not None and bound in by_name
         what = f"every client runs {self.mechanism}" if specific else "any epsilon0-LDP randomizer"
-        if specific and self.mechanism == "laplace":
-            what += " on one number"
+        if self.mechanism == GAUSSIAN:
+            where = f"a vector of {self.dimension} dimensions" if self.dimension else "a number"
+            what = f"every client adds Gaussian noise to {where}, by itself epsilon0 at "
+            what += f"delta {self.delta0:g}"
         if self.honest < 1.0:
             clients = f"at least {self.honest:.4g} of the clients"
         return (

@@ -129,6 +129,8 @@ def calibrated(
     """
     if accountant == "best":
         return calibrated_for(mechanism, n, epsilon, delta).mechanism
+    if mechanism.normal:
+        raise NotApplicable(f"'{mechanism.kind}' has an approximate local guarantee, no pure loss")
     if why := unamplified(mechanism):
         raise NotApplicable(f"shuffling gains nothing for '{mechanism.kind}': {why}")
     if accountant in CLOSED:

@@ -79,6 +79,8 @@ class Mechanism(Piece):
     guarantee: ClassVar[Literal["pure", "approximate", "shuffled-only", "none"]] = "pure"
     # Whether two values of the domain attain the loss that `event` states.
     tight: ClassVar[bool] = False
+    # Whether a report is a vector of an l2 ball and normal noise of `noise_multiplier`.
+    normal: ClassVar[bool] = False
     # The fields that hold the guarantee of one report or release; the second may be None.
     epsilon_field: ClassVar[str] = "epsilon_local"
     delta_field: ClassVar[str | None] = None
@@ -206,6 +208,10 @@ class Mechanism(Piece):
         whose messages are correlated, such as shares of a secret, must not state any.
         """
         return (self.event().epsilon,) if self.messages_per_report == 1 else None
+
+    def noise_multiplier(self) -> float:
+        """Return the noise's standard deviation over the ball's diameter, if it is `normal`."""
+        raise NotImplementedError
 
     def release(self) -> Release | None:
         """Return what one release of a trusted aggregator is, beyond its (epsilon, delta)."""

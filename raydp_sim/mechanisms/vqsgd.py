@@ -123,23 +123,13 @@ class VqSgd(Mechanism):
         loss = math.log1p(odds * self._reach)
         return LocalReport(min(self.need_epsilon(), loss + 2.0 * SLACK * max(1.0, loss)))
 
-    def losses(self) -> tuple[float, ...]:
-        """Return the loss that the law named by `randomizer` has."""
-        seed = self.calibration == "seed" and self.need_epsilon() <= _MOST_LOSS
-        return (self.need_epsilon() if seed else self.event().epsilon,)
+    def randomizer(self) -> str:
+        """Name the law: its corners, with the loss on the ball, however it was calibrated."""
+        return "vqsgd"
 
-    def randomizer(self) -> str | None:
-        """Name the response: with "seed" it alone has the loss epsilon_local.
-
-        The report is randomized response on a corner that the client draws first. Given the corners
-        of all clients the shuffled reports are those of randomized response, whatever the corners,
-        and the divergence of two mixtures is at most the largest of their parts (joint convexity).
-        """
-        return "krr" if self.calibration == "seed" else None
-
-    def alphabet(self) -> int | None:
+    def alphabet(self) -> int:
         """Return the number of corners."""
-        return self.wire.alphabet if self.calibration == "seed" else None
+        return self.wire.alphabet
 
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error."""

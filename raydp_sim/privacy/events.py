@@ -236,6 +236,67 @@ class SubsampledMultiMessage(_Protected):
 
 
 @dataclass(frozen=True)
+class GaussianShuffle(_Protected):
+    """The reports of n clients, vectors of an l2 ball each with Gaussian noise, were shuffled.
+
+    As `Shuffle`, for a randomizer that has no pure local guarantee. Charged: the n participants.
+
+    Attributes:
+        noise_multiplier: of every report, its standard deviation over the ball's diameter.
+        n: reports, >= 1.
+        dimension: of the vectors, >= 1.
+
+    Example:
+        >>> GaussianShuffle(3.7, 1000).dimension
+        1
+    """
+
+    noise_multiplier: float
+    n: int
+    dimension: int = 1
+
+    def __post_init__(self) -> None:
+        check_real(self, "noise_multiplier", above=0.0)
+        check_whole(self, "n")
+        check_whole(self, "dimension")
+
+
+@dataclass(frozen=True)
+class SubsampledGaussianShuffle(_Protected):
+    """As `GaussianShuffle`, of `sampled` of `clients`, chosen as for `SubsampledShuffle`.
+
+    Uniformly, without replacement and in secret; neighbours replace one client's data, unlike those
+    of `SubsampledGaussian`. Charged: everyone who could have been chosen.
+
+    Attributes:
+        noise_multiplier: as for `GaussianShuffle`.
+        clients: n >= 1, eligible.
+        sampled: k in [1, n].
+        dimension: as for `GaussianShuffle`.
+
+    Example:
+        >>> SubsampledGaussianShuffle(3.7, clients=10_000, sampled=100).rate
+        0.01
+    """
+
+    noise_multiplier: float
+    clients: int
+    sampled: int
+    dimension: int = 1
+
+    def __post_init__(self) -> None:
+        check_real(self, "noise_multiplier", above=0.0)
+        check_whole(self, "clients")
+        check_whole(self, "sampled", most=self.clients)
+        check_whole(self, "dimension")
+
+    @property
+    def rate(self) -> float:
+        """The sampling rate k/n."""
+        return self.sampled / self.clients
+
+
+@dataclass(frozen=True)
 class CldpRound(_Protected):
     """Some clients were sampled, each sampled some of its points, and the messages were shuffled.
 
@@ -342,6 +403,9 @@ class SubsampledLaplace(_Protected):
         check_rate(self, "rate")
 
 
+Batch = Shuffle | MultiMessageShuffle | GaussianShuffle
+"""Shuffles of n clients who are charged; they cost less the larger n is."""
+
 Event = LocalReport | CentralRelease | ShuffledRelease
 """What mechanisms declare and the run's ledger stores."""
 
@@ -351,6 +415,8 @@ Release = (
     | SelfSampledShuffle
     | MultiMessageShuffle
     | SubsampledMultiMessage
+    | GaussianShuffle
+    | SubsampledGaussianShuffle
     | CldpRound
     | GaussianRelease
     | SubsampledGaussian

@@ -30,13 +30,30 @@ For the names that events use, with p = e^epsilon0:
 * "rappor": R(x) is p^(+-1/2) times the law B of flipped zeros, + where the bit of x is set. W = B/
   sqrt(p) <= R(x), and f, f' are p where the bits of x and x' are set: independent under B, of
   probability 1/(sqrt(p) + 1).
-* "laplace", a number of an interval: W is the lesser density of the two ends. At the lower end f is
-  p with W-mass 1/(2p), v in (1, p) with density v^(-3/2)/(4 sqrt(p)), and 1 on the half towards
-  the other end, where f' rises: (2) holds for the two ends. At x in between, at distance x from
-  the nearer end in units of the interval, f is min(f_0 e^(epsilon0 x), e^(epsilon0 (1 - x))) as a
-  function of the end's f_0, which crosses f_0 once, from above to below: with equal means it is
-  smaller in convex order (Karlin & Novikoff), so the ends are worst by (3). Cells of v are spread
-  to their ends by (1).
+* "laplace", a vector of an l1 ball with independent Laplace noise of scale 2 radius/epsilon0; a
+  number of an interval is one of one dimension. In units of the scale inputs have |x|_1 <= A =
+  epsilon0/2, and W has the density 2^-d e^(-|w|_1 - A): the furthest x, in |w - x|_1, is a corner
+  of the ball against the sign of w. Under W/g, g = e^-A, the coordinates of w are independent
+  Laplace numbers, and f is e^A times all e^l_i, l_i = |w_i| - |w_i - x_i|, each of mean 1.
+  Let l(x) be the law of such an l: -x with probability 1/2, x with e^-x/2, between them Pr[l > v] =
+  e^(-(v + x)/2)/2. (L) e^(l(x) + l(y)), independent, is smaller in convex order than e^l(x + y).
+  With x >= y >= 0, Pr[l(x) + l(y) > v] e^((v + x + y)/2) is 3/4 + (v + x + y)/8 from v = -x - y to
+  y - x, then 1/2 + y/4 to x - y, then 1/4 + (x + y - v)/8 to x + y; for l(x + y) it is 1/2 all the
+  way. So one crosses the other once, from above to below, and their means agree (Karlin & Novikoff
+  1963). A factor that is independent and not negative keeps a convex order, so all of |x|_1 may be
+  put on one coordinate; and Pr[l(x) > v] - Pr[l(A) > v], x < A, crosses 0 once too, from above to
+  below. So the corners are worst by (3). At a corner f is p with W-mass 1/(2p), v in (1, p) with
+  density v^(-3/2)/(4 sqrt(p)), and 1 on the half towards the opposite corner, where f' rises: the
+  joint law of (2). Cells of v are spread to their ends by (1).
+* "vqsgd" over 2d corners: randomized response on a corner that the client draws, +-e_i with
+  probability w = |x_i|/sqrt(d) for its own sign of x_i besides an equal share of what is left, x in
+  the unit ball. W is what the response says whatever the corner, f = 1 + c w, c = e^epsilon' - 1 of
+  the response. The j largest w of an x add up to at most A_j = sqrt(j/d) (1 - j/(2d)) + j/(2d), j
+  <= d: if S is the sum of their |x_i|/sqrt(d), T that of the others, it is S + j (1 - S - T)/(2d),
+  largest for T = 0 and S = sqrt(j/d) (if an equal share is among the j largest, S has fewer terms).
+  A_d = 1, so the law with w = A_j - A_(j-1), j = 1 ... d, falling, and 0 on the other d corners,
+  each as likely, is larger than all in convex order (majorization), and in the joint law of (2) f
+  and f' have the two halves. Largest is w = A_1 = m, so epsilon0 = log(1 + c m) gives c.
 * whole reports of R^Bin ("coins"): independent messages, each of the two-valued law with u = 1/2.
   Ratios multiply: f is e^y, y the sum of the losses of a random half of the messages. By (2),
   message by message, complementary inputs are worst: f' = e^(total - y). Many values of y are put
@@ -74,7 +91,8 @@ class Law:
         mass: g.
         weights: probabilities, which add up to 1.
         first, second: values of f and of f'.
-        most: largest loss of one message.
+        most: largest loss of one message, without what is beyond.
+        beyond: how much of R(x) has no f, because W is 0 there; it is charged in full.
     """
 
     mass: float
@@ -82,6 +100,7 @@ class Law:
     first: Floats
     second: Floats
     most: float
+    beyond: float = 0.0
 
 
 def two_valued(epsilon0: float, share: float) -> Law:
@@ -112,7 +131,7 @@ def independent(epsilon0: float, share: float, mass: float) -> Law:
 
 
 def interval(epsilon0: float) -> Law:
-    """Return the law of a number of an interval with Laplace noise.
+    """Return the law of a number of an interval, or a vector of an l1 ball, with Laplace noise.
 
     Example:
         >>> law = interval(2.0)
@@ -189,6 +208,44 @@ def clones(epsilon0: float) -> Law:
     return Law(math.exp(-epsilon0), half, ratios, ratios[::-1].copy(), epsilon0)
 
 
+def corners(epsilon0: float, alphabet: int) -> Law:
+    """Return the law of vqSGD over an even number of corners.
+
+    Example:
+        >>> law = corners(1.0, 200)
+        >>> round(law.mass, 4), round(float(law.weights @ law.first) * law.mass, 9)
+        (0.924, 1.0)
+    """
+    d = alphabet // 2
+    j = np.arange(d + 1)
+    summed = np.sqrt(j / d) * (1.0 - 0.5 * j / d) + 0.5 * j / d
+    c = math.expm1(epsilon0) / float(summed[1])
+    own = 1.0 + c * np.minimum(np.diff(summed), summed[1])
+    values, side = own[::-1], np.full(d, 0.5 / d)
+    if d > _FEW // 2:
+        edges = np.geomspace(values[0], values[-1], _FEW // 2)
+        values, side = _spread(np.clip(values, edges[0], edges[-1]), side, edges)
+    weights = np.concatenate([side, side])
+    ones = np.ones(len(values))
+    first, second = np.concatenate([values, ones]), np.concatenate([ones, values])
+    return Law(1.0 / (1.0 + c / alphabet), weights / weights.sum(), first, second, epsilon0)
+
+
+def _spread(values: Floats, weights: Floats, edges: Floats) -> tuple[Floats, Floats]:
+    """Split every value between the next edges so that it keeps its mean."""
+    below = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    up = np.clip((values - edges[below]) / (edges[below + 1] - edges[below]), 0.0, 1.0)
+    kept = np.bincount(below, weights * (1.0 - up), len(edges)).astype(np.float64)
+    kept += np.bincount(below + 1, weights * up, len(edges))
+    return edges, kept
+
+
+def _vqsgd(epsilon0: float, alphabet: int | None, share: float | None) -> Law:
+    if alphabet is None or alphabet < 2 or alphabet % 2:
+        raise ValueError(f"alphabet of vqsgd is {alphabet}; it must be an even number of corners")
+    return corners(epsilon0, alphabet)
+
+
 def _alphabet(name: str, alphabet: int | None) -> int:
     if alphabet is None or alphabet < 2:
         raise ValueError(f"alphabet of {name} is {alphabet}; it must be an integer >= 2")
@@ -221,6 +278,7 @@ LAWS: dict[str, Callable[[float, int | None, float | None], Law]] = {
     "privunit": _privunit,
     "rappor": _rappor,
     "laplace": lambda e, alphabet, share: interval(e),
+    "vqsgd": _vqsgd,
 }
 
 

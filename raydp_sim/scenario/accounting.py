@@ -77,6 +77,8 @@ def sampled(scenario: Scenario, mechanism: Mechanism) -> tuple[Sampling | None, 
     stages = [part.ask.mechanism for part in planned_releases(scenario, mechanism)]
     if any(len(stage.losses() or (0.0,)) > 1 for stage in stages):
         return None, "clients join by their own coins, and several messages of each are sent"
+    if any(stage.normal for stage in stages):
+        return None, "clients join by their own coins, which is not worked out for Gaussian noise"
     return "coins", ""
 
 
@@ -259,10 +261,11 @@ def calibrated(scenario: Scenario, mechanism: Mechanism) -> Mechanism:
     if target.delta > scenario.privacy.delta:
         remedy = f"it must be at most privacy.delta, which is {scenario.privacy.delta:g}"
         raise bad_field("mechanism.target.delta", target.delta, remedy)
-    largest = largest_loss(mechanism)
+    # With the share's delta, where reports have one.
+    largest = largest_loss(shared)
 
     def made(epsilon_local: float) -> Mechanism:
-        return with_loss(mechanism, epsilon_local)
+        return with_loss(shared, epsilon_local)
 
     def spent(epsilon_local: float) -> float:
         return planned(scenario, made(epsilon_local), target.delta)

@@ -20,6 +20,7 @@ from raydp_sim.scenario.document import overridden, read
 from raydp_sim.scenario.feasible import check_categories, check_participation, check_reach
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.scenario.keys import known_keys
+from raydp_sim.tasks.charging import amplifies
 from raydp_sim.tasks.trial import check_values
 
 _SAMPLE = 4096
@@ -111,7 +112,13 @@ def _check_combination(scenario: Scenario) -> None:
             "holds; lower it below 25 per message"
         )
         raise bad_field("mechanism.epsilon_local", scenario.mechanism.epsilon_local, remedy)
-    spent = sum(stage.event().delta * releases for stage, releases in stages)
+    # Shuffled normal noise is accounted at privacy.delta, whatever the delta of a report alone.
+    alone = [
+        part
+        for part in parts
+        if part.ask.slots is not None or not amplifies(part.ask.mechanism, scenario.trust_model)
+    ]
+    spent = sum(part.ask.mechanism.event().delta * part.times for part in alone)
     if spent > scenario.privacy.delta:
         remedy = (
             f"{scenario.task.rounds} releases of this mechanism spend {spent:.3g}; raise it, lower "

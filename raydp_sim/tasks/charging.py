@@ -12,6 +12,7 @@ from raydp_sim.privacy.events import (
     Release,
     SelfSampledShuffle,
     Shuffle,
+    SubsampledGaussianShuffle,
     SubsampledMultiMessage,
     SubsampledShuffle,
 )
@@ -77,6 +78,8 @@ def usual_event(mechanism: Mechanism, formed: Formed) -> Release | None:
     """
     if not amplifies(mechanism, formed.trust):
         return mechanism.release() if formed.trust.noise_at == "aggregator" else None
+    if mechanism.normal:
+        return _noisy_event(mechanism, formed)
     losses = mechanism.losses() or ()
     named = formed.slots is None
     randomizer = mechanism.randomizer() if named else None
@@ -92,6 +95,16 @@ def usual_event(mechanism: Mechanism, formed: Formed) -> Release | None:
     if len(losses) == 1:
         return Shuffle(losses[0], formed.honest)
     return MultiMessageShuffle(losses, formed.honest)
+
+
+def _noisy_event(mechanism: Mechanism, formed: Formed) -> Release | None:
+    """Return the event of reports with normal noise: nothing is known of them by slots."""
+    if formed.slots is not None:
+        return None
+    if formed.sampling == "uniform":
+        noise, dimension = mechanism.noise_multiplier(), mechanism.need_dimension()
+        return SubsampledGaussianShuffle(noise, formed.clients, formed.reports, dimension)
+    return shuffled_event(mechanism, formed.honest)
 
 
 def charges(mechanism: Mechanism, found: Release | None) -> tuple[Event, Release | None]:

@@ -6,9 +6,11 @@ from typing import Any
 from raydp_sim.errors import RunError
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.privacy.events import (
+    Batch,
     CentralRelease,
     CldpRound,
     GaussianRelease,
+    GaussianShuffle,
     LaplaceRelease,
     LocalReport,
     MultiMessageShuffle,
@@ -16,6 +18,7 @@ from raydp_sim.privacy.events import (
     SelfSampledShuffle,
     Shuffle,
     SubsampledGaussian,
+    SubsampledGaussianShuffle,
     SubsampledMultiMessage,
     SubsampledShuffle,
 )
@@ -105,7 +108,9 @@ def _messages(event: Any, stated: tuple[float, ...], mechanism: Mechanism, forme
         return "there is no shuffler"
     if not amplifies(mechanism, formed.trust):
         return "its reports are not amplified by shuffling"
-    losses = mechanism.losses() or ()
+    losses = mechanism.losses()
+    if losses is None:
+        return "the loss of its messages is not stated one by one"
     if len(stated) != len(losses) or any(a < b for a, b in zip(stated, losses, strict=True)):
         return f"its messages lose {losses}, more than stated"
     name, alphabet = getattr(event, "randomizer", None), getattr(event, "alphabet", None)
@@ -125,7 +130,32 @@ def _multi(event: MultiMessageShuffle, mechanism: Mechanism, formed: Formed) -> 
     return _messages(event, event.losses, mechanism, formed) or _hidden(event, formed)
 
 
-def _hidden(event: Shuffle | MultiMessageShuffle, formed: Formed) -> str | None:
+def _reports(event: Any, mechanism: Mechanism, formed: Formed) -> str | None:
+    """Check what events of shuffled normal noise say of their reports."""
+    if not formed.trust.shuffled:
+        return "there is no shuffler"
+    if not mechanism.normal:
+        return "its reports are not values with normal noise"
+    if formed.slots is not None:
+        return "where there are slots, its messages follow several laws"
+    noise, dimension = mechanism.noise_multiplier(), mechanism.need_dimension()
+    if event.noise_multiplier > noise:
+        return f"its noise is {noise:g} times the diameter of the values, less than stated"
+    return None if event.dimension >= dimension else f"its vectors have {dimension} dimensions"
+
+
+def _noisy_batch(event: GaussianShuffle, mechanism: Mechanism, formed: Formed) -> str | None:
+    return _reports(event, mechanism, formed) or _hidden(event, formed)
+
+
+def _noisy_sample(
+    event: SubsampledGaussianShuffle, mechanism: Mechanism, formed: Formed
+) -> str | None:
+    wrong = _reports(event, mechanism, formed) or _once(formed)
+    return wrong or _cohort(event.sampled, event.clients, formed)
+
+
+def _hidden(event: Batch, formed: Formed) -> str | None:
     if event.n <= formed.hiding:
         return None
     return f"only {formed.hiding} values of honest clients are in it"
@@ -187,5 +217,7 @@ _CHECKS: dict[type, Callable[[Any, Mechanism, Formed], str | None]] = {
     SelfSampledShuffle: _coins,
     SubsampledShuffle: _sampled,
     SubsampledMultiMessage: _sampled_multi,
+    GaussianShuffle: _noisy_batch,
+    SubsampledGaussianShuffle: _noisy_sample,
     CldpRound: _points,
 }

@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from raydp_sim.mechanisms import make
-from raydp_sim.privacy.curves.variation import k_rr
 
 from .support import ALPHA, SERVER, exact_moments, folded, inputs, losses, reports
 
@@ -163,16 +162,13 @@ def test_tight_calibration_drops_the_error_of_vqsgd_by_its_dimension():
     assert make("vqsgd", **line).event() == make("vqsgd", calibration="tight", **line).event()
 
 
-def test_vqsgd_is_a_mixture_of_randomized_response_only_as_published():
+def test_vqsgd_names_its_law_with_the_loss_on_the_ball():
     settings = {"epsilon_local": 1.0, "dimension": 5, "radius": 1.0}
     seed, tight = (make("vqsgd", calibration=c, **settings) for c in ("seed", "tight"))
-    assert (seed.randomizer(), seed.alphabet(), seed.losses()) == ("krr", 10, (1.0,))
-    assert tight.randomizer() is None and tight.losses() == (tight.event().epsilon,)
-    blanket = k_rr(1.0, 10).mass / 10
-    values = inputs(seed.domain)
-    assert seed.laws(values)[0].min() >= blanket * (1 - 1e-9)
-    # With the tight calibration the law falls below that blanket, so it may not be named.
-    assert tight.laws(values)[0].min() < 0.9 * blanket
+    for one in (seed, tight):
+        assert (one.randomizer(), one.alphabet()) == ("vqsgd", 10)
+        assert one.losses() == (one.event().epsilon,)
+    assert seed.losses()[0] < 0.7 < tight.losses()[0] == 1.0
 
 
 def test_vqsgd_never_draws_a_corner_of_a_zero_coordinate():

@@ -19,6 +19,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from tests.privacy.exact_composition import ULP, Array, Atoms
 
@@ -200,6 +201,25 @@ def two_rr(epsilon0: float, n: int) -> Atoms:
     seen = np.maximum(p, q) > CUT
     parts = (_double(part[seen]) for part in (p, q, d, s))
     return Atoms(*parts, _error(n), float(p[~seen].sum()), exact=bool(seen.all()))
+
+
+def beyond(apart: float, threshold: float, n: int) -> Atoms:
+    """Return the law of how many of n normal numbers exceed a threshold; all others are about 0.
+
+    The victim's is about `apart` under P and about 0 under Q.
+    """
+    far, near = (Long(ndtr(-x)) for x in (threshold, threshold - apart))
+    rest, kept = (Long(ndtr(x)) for x in (threshold, threshold - apart))
+    others = binomial(n - 1, far, rest)
+    one, none = np.append(Long(0.0), others), np.append(others, Long(0.0))
+    p, q = near * one + kept * none, far * one + rest * none
+    lift = near - far
+    d, s = lift * (one - none), lift * (one + none)
+    seen = np.maximum(p, q) > CUT
+    parts = (_double(part[seen]) for part in (p, q, d, s))
+    # Normal probabilities are those of doubles, and so is their difference.
+    error = _error(n) * n + 1e-15 / float(lift)
+    return Atoms(*parts, error, float(p[~seen].sum()), exact=bool(seen.all()))
 
 
 def thinned(pair: Atoms, rate: float) -> Atoms:

@@ -18,7 +18,16 @@ from raydp_sim.privacy import events as ev
 from raydp_sim.privacy.bound import run_bounds
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 from tests.privacy.exact_composition import Atoms, Rounds, both_directions, compose, product
-from tests.privacy.exact_rounds import blanket, clones, joined, k_rr, sampled, thinned, two_rr
+from tests.privacy.exact_rounds import (
+    beyond,
+    blanket,
+    clones,
+    joined,
+    k_rr,
+    sampled,
+    thinned,
+    two_rr,
+)
 
 # Beyond, the blanket pair has too many atoms, and the law of k-RR itself stands in for it.
 _BLANKET = 60
@@ -92,6 +101,15 @@ def batch_round(event: Any) -> Atoms:
     return clones(epsilon0, n, rate=rate)
 
 
+def noisy_round(event: Any) -> Atoms:
+    """Return the law of normal noise along the victim's two inputs, told by a threshold."""
+    n, rate = (
+        (event.n, 1.0) if isinstance(event, ev.GaussianShuffle) else (event.sampled, event.rate)
+    )
+    apart = 1.0 / event.noise_multiplier
+    return thinned(beyond(apart, max(0.5 * apart, 1.2), n), rate)
+
+
 def three_rr_round(event: Any) -> Atoms:
     """Return the law of 3-RR where all others hold the third symbol: often worse than 2RR."""
     (epsilon0,), n, rate = _SHAPES[type(event)](event)
@@ -107,12 +125,14 @@ _PAIRS = {
     "variation+kov": "named",
     "pld-law": "law",
     "pld-subsampled": "batch",
+    "pld-gaussian": "noise",
 }
 _MAKERS = {
     "clones": clone_round,
     "named": named_round,
     "law": law_round,
     "batch": batch_round,
+    "noise": noisy_round,
 }
 
 
@@ -131,6 +151,8 @@ class Floor:
         return self._known[kind]
 
     def _find(self, kind: str) -> float:
+        if kind == "noise":
+            return both_directions(self.run.rounds(noisy_round), self.run.delta)
         if kind == "any":
             least = both_directions(self.run.rounds(two_rr_round), self.run.delta)
             plain = all(isinstance(event, _ONE_MESSAGE) for event, _ in self.run.events)
@@ -222,3 +244,30 @@ def other_runs(seed: tuple[int, int], count: int) -> Iterator[Run]:
     rng = np.random.default_rng(seed)
     for _ in range(count):
         yield _run(rng, lambda: _other_event(rng), two_rr_round)
+
+
+def _noisy_event(rng: np.random.Generator) -> Any:
+    noise, n = 0.5 / _draw(rng, 0.02, 1.5), round(_draw(rng, 1.0, 1000.0))
+    dimension = int(_draw(rng, 1.0, 300.0)) if rng.random() < 0.5 else 1
+    rate = _draw(rng, 1e-4, 1.0)
+    if rate == 1.0 or rng.random() < 0.4:
+        return ev.GaussianShuffle(noise, n, dimension)
+    return ev.SubsampledGaussianShuffle(noise, max(n, round(n / rate)), n, dimension)
+
+
+def noisy_runs(seed: tuple[int, int], count: int) -> Iterator[Run]:
+    """Draw runs of shuffled reports with normal noise, sampled or not."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        yield _run(rng, lambda: _noisy_event(rng), noisy_round)
+
+
+def law_runs(seed: tuple[int, int], count: int) -> Iterator[Run]:
+    """Draw runs of Laplace noise and of vqSGD, of which the floors know a law."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        name = ("laplace", "vqsgd")[int(rng.integers(2))]
+        corners = 2 * round(_draw(rng, 1.0, 500.0)) if name == "vqsgd" else None
+        epsilon0, n = _draw(rng, 0.02, 8.0), round(_draw(rng, 1.0, 1e5))
+        event = ev.SubsampledShuffle(epsilon0, round(n * _draw(rng, 1.0, 1e3)), n, name, corners)
+        yield Run(((event, int(rng.integers(1, 30))),), _draw(rng, 1e-12, 0.1))

@@ -5,8 +5,8 @@ Seeds are fixed and the oracle rounds down, so there is no false alarm.
 
 import pytest
 
-from raydp_sim.privacy.bound import run_bounds
-from tests.privacy.soundness import faults, other_runs, shuffle_runs
+from raydp_sim.privacy.bound import find_run, run_bounds
+from tests.privacy.soundness import faults, law_runs, noisy_runs, other_runs, shuffle_runs
 
 # Costly bounds are asked at every so many runs; all others at every run. Bounds that share what
 # they compute share their runs.
@@ -60,6 +60,25 @@ def test_no_proved_bound_on_other_events_is_below_exact_composition():
         rare = {"rdp-wbk-multi", "rdp-mixture"} if index % 4 else set()
         lines += faults(run, skipped(index) | rare)
     assert not lines, report(lines)
+
+
+def test_no_bound_on_shuffled_normal_noise_is_below_exact_composition():
+    lines = [line for run in noisy_runs((5, 0), 30) for line in faults(run)]
+    assert not lines, report(lines)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("block", range(20))
+def test_no_bound_on_much_shuffled_normal_noise_is_below_exact_composition(block):
+    lines = [line for run in noisy_runs((6, block), 100) for line in faults(run)]
+    assert not lines, report(lines)
+
+
+def test_no_law_of_noise_or_corners_is_below_its_certified_floor():
+    # The bound itself refuses to be below; nothing else is asked.
+    bound = find_run("pld-law")
+    found = [bound.epsilon(list(run.events), run.delta).epsilon for run in law_runs((7, 0), 25)]
+    assert min(found) >= 0.0 and max(found) > 1.0
 
 
 @pytest.mark.long

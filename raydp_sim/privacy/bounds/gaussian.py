@@ -1,11 +1,19 @@
 """The divergence of the Gaussian mechanism."""
 
 from raydp_sim.privacy.bound import RdpBound
-from raydp_sim.privacy.events import GaussianRelease
+from raydp_sim.privacy.events import (
+    GaussianRelease,
+    GaussianShuffle,
+    SubsampledGaussianShuffle,
+)
 
 
 class Gaussian(RdpBound):
     """Return alpha/(2 sigma^2), exact, real alpha > 1 (Mironov 2017, Corollary 3).
+
+    Of shuffled reports it is what one report alone has: the shuffle is a post-processing, and a
+    sample a mixture, of which a divergence is at most the largest of its parts' (they are jointly
+    quasi-convex).
 
     Example:
         >>> Gaussian().rdp(GaussianRelease(2.0), 8)
@@ -13,11 +21,13 @@ class Gaussian(RdpBound):
     """
 
     name = "gaussian"
-    events = (GaussianRelease,)
+    events = (GaussianRelease, GaussianShuffle, SubsampledGaussianShuffle)
     source = "Mironov 2017, Corollary 3"
     real_orders = True
     streams = True
 
-    def one(self, event: GaussianRelease, alpha: float) -> float:
+    def one(
+        self, event: GaussianRelease | GaussianShuffle | SubsampledGaussianShuffle, alpha: float
+    ) -> float:
         """Return the divergence at one order."""
         return alpha / 2.0 / event.noise_multiplier / event.noise_multiplier

@@ -9,10 +9,8 @@ from raydp_sim.privacy.curves.variation import variation_epsilon
 class PldVariation(PldRun):
     """Convolve the losses of the variation-ratio pair of the randomizer that the events name.
 
-    For "2rr", "krr" and "hadamard" with their alphabet, "rbin" and "laplace", which means a number
-    from an interval: in more dimensions the blanket is another, so it must not be named. Every
-    client runs that randomizer; replace-one neighbours. variation.py and blanket.py have the
-    proofs.
+    For "2rr", "krr" and "hadamard" with their alphabet, "rbin" and "laplace". Every client runs
+    that randomizer; replace-one neighbours. variation.py and blanket.py have the proofs.
 
     Example:
         >>> from raydp_sim.privacy.events import SubsampledShuffle

@@ -18,6 +18,9 @@ Bin(k - 1, g)(m - 1) = Bin(k, g)(m) m/(k g), the density of (m, y) with respect 
 the victim is (1/k) sum_i f(y_i) if the victim is in it and 1 if not: 1 - q + (q/k) sum_i f(y_i) in
 all, and with f' in place of f for its other input. QED
 
+If W is 0 where R(x) is not, f is the density of the rest of R(x) only; what is left of it is added
+to H, q times (`Law.beyond`, normal_laws.py).
+
 With q = 1 this is the blanket's bound of Balle, Bell, Gascon & Nissim 2019, "The privacy blanket of
 the shuffle model" (Lemma 5.3); no other decomposition has a better one (Su, Cheng & Wang 2025,
 arXiv 2504.07414). With q < 1 it is more than amplification of that: the batch without the victim
@@ -36,13 +39,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from raydp_sim.privacy.composition.direct import spaced
-from raydp_sim.privacy.composition.losses import LossLaw, connect
+from raydp_sim.privacy.composition.losses import LossLaw, Profile, connect, convex
 from raydp_sim.privacy.curves.binomials import Floats
 from raydp_sim.privacy.curves.excess import mean_excess
 from raydp_sim.privacy.laws import Law
 
 # Knots of a round's law, and looks before they are chosen: each is a sum over all messages.
-_KNOTS, _LOOKS = 96, 41
+KNOTS, LOOKS = 96, 41
 _UP, _DOWN = 1.0 + 1e-13, 1.0 - 1e-13
 
 
@@ -84,7 +87,7 @@ class LawRound:
             >>> LawRound(two_valued(1.0, 0.5), 1).profile(np.array([0.0, 1.0])).round(9).tolist()
             [0.462117157, 0.0]
         """
-        found = np.zeros(len(epsilons))
+        found = np.full(len(epsilons), self.rate * self.messages.beyond * _UP)
         seen = epsilons < self.most
         rise = np.expm1(epsilons[seen])
         law = self.messages
@@ -94,8 +97,8 @@ class LawRound:
         # Rounded down: a lower threshold is exceeded by more.
         thresholds = rise * (1.0 - self.rate) / self.rate * _DOWN
         excess = mean_excess(values, law.mass * law.weights, self.n, thresholds)
-        found[seen] = np.minimum(self.rate * excess * _UP, 1.0)
-        return found
+        found[seen] += self.rate * excess * _UP
+        return np.asarray(np.minimum(found, 1.0))
 
     def law(self, floor: float) -> LossLaw:
         """Return a law of losses whose profile is at least the round's; below `floor` infinite.
@@ -105,20 +108,34 @@ class LawRound:
             >>> LawRound(two_valued(1.0, 0.5), 10).law(1e-9).infinite < 1e-9
             True
         """
-        knots = spaced(self.profile, self.most, floor, _KNOTS, _LOOKS)
+        knots = spaced(self.profile, self.most, floor, KNOTS, LOOKS)
         values = self.profile(np.append(0.0, knots))
-        # Rounding upwards may differ from knot to knot; the divergence falls.
-        return connect(knots, np.minimum.accumulate(values))
+        # How much they err upwards differs from knot to knot.
+        return connect(knots, convex(knots, values))
 
     def epsilon(self, delta: float) -> float:
         """Return an epsilon at which one round needs at most delta, within 1e-7 of the least."""
-        if self.most == 0.0 or self.profile(np.zeros(1))[0] <= delta:
+        if self.most == 0.0:
             return 0.0
-        low, high = math.log(self.most) - 40.0, math.log(self.most)
-        while high - low > 1e-7:
-            looked = np.linspace(low, high, 14)[1:]
-            enough = np.append(self.profile(np.exp(looked[:-1])) <= delta, True)
-            step = (high - low) / 13.0
-            high = float(looked[np.argmax(enough)])
-            low = high - step
-        return min(self.most, math.exp(high) * _UP)
+        if self.rate * self.messages.beyond * _UP > delta:
+            return math.inf
+        return least_within(self.profile, self.most, delta)
+
+
+def least_within(profile: Profile, most: float, delta: float) -> float:
+    """Return about the least epsilon at which a profile is at most delta; at `most` it has to be.
+
+    Example:
+        >>> round(least_within(lambda e: np.maximum(0.5 - e, 0.0), 0.5, 0.2), 6)
+        0.3
+    """
+    if profile(np.zeros(1))[0] <= delta:
+        return 0.0
+    low, high = math.log(most) - 40.0, math.log(most)
+    while high - low > 1e-7:
+        looked = np.linspace(low, high, 14)[1:]
+        enough = np.append(profile(np.exp(looked[:-1])) <= delta, True)
+        step = (high - low) / 13.0
+        high = float(looked[np.argmax(enough)])
+        low = high - step
+    return min(most, math.exp(high) * _UP)

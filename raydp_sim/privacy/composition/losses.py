@@ -170,6 +170,34 @@ class LossLaw:
         return float(logsumexp(np.concatenate(terms)))
 
 
+def convex(losses: Floats, values: Floats) -> Floats:
+    """Return upper bounds at 0 and at the knots that are no larger, and those of a symmetric pair.
+
+    Given are upper bounds on the profiles of a pair in both directions, whose slack may differ from
+    knot to knot. With c = e^loss a profile is convex in c, so a chord between two upper bounds is
+    one too. At c = 1 both profiles are the total variation V, and their slopes there are -Q(P > Q)
+    and -P(Q > P), which add up to at least V - 1; one of them is at least (V - 1)/2, so V (1 + (c -
+    1)/2) <= H(c) + (c - 1)/2 for its profile H.
+
+    Example:
+        >>> convex(np.log([2.0, 3.0]), np.array([0.5, 0.45, 0.1])).round(6).tolist()
+        [0.5, 0.3, 0.1]
+    """
+    at, y = np.append(0.0, np.expm1(losses)), np.minimum.accumulate(values)
+    y[0] = min(y[0], float(((y + 0.5 * at) / (1.0 + 0.5 * at)).min()) * (1.0 + _ULPS))
+    y = np.minimum(y, y[0])
+    kept = [0]
+    for new in range(1, len(at)):
+        while len(kept) > 1:
+            one, two = kept[-2], kept[-1]
+            if (y[two] - y[one]) * (at[new] - at[one]) < (y[new] - y[one]) * (at[two] - at[one]):
+                break
+            kept.pop()
+        kept.append(new)
+    chords = np.interp(at, at[kept], y[kept]) * (1.0 + _ULPS)
+    return np.asarray(np.minimum(y, chords))
+
+
 def connect(losses: Floats, values: Floats) -> LossLaw:
     """Return the law whose profile joins upper bounds at 0 and at the knots (see the module).
 

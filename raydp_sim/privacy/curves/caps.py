@@ -33,6 +33,8 @@ _PURE: dict[type, Callable[[Any], tuple[float, ...]]] = {
     ev.SelfSampledShuffle: lambda e: (e.epsilon0,),
     ev.MultiMessageShuffle: lambda e: e.losses,
     ev.SubsampledMultiMessage: lambda e: (subsample(math.fsum(e.losses), 0.0, e.rate)[0],),
+    ev.GaussianShuffle: lambda e: (math.inf,),
+    ev.SubsampledGaussianShuffle: lambda e: (math.inf,),
     ev.CldpRound: _cldp,
     ev.GaussianRelease: lambda e: (math.inf,),
     ev.SubsampledGaussian: lambda e: (math.inf,),

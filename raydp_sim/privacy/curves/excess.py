@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 from raydp_sim.privacy.curves.binomials import Floats
 
 POINTS = 512
-_FIRST = 200
+# Points of one copy's lattice: more where its largest values are many standard deviations.
+_FIRST, _MOST, _PER_DEVIATION = 200, 3072, 4.0
 _DIGITS = 9
 _DROP = 1e-11
 _U = 2.0**-53
@@ -84,7 +85,9 @@ def _rows(values: Floats, weights: Floats, n: int, thresholds: Floats) -> Floats
         return out
     values, top, bottom, k = values[seen], top[seen], bottom[seen], thresholds[seen]
     best = _tilts(values, weights, n, k, top)
-    step = (top - bottom) / _FIRST
+    spread = np.sqrt((weights * values * values).sum(axis=1))
+    first = np.clip(_PER_DEVIATION * (top - bottom) / spread, _FIRST, _MOST)
+    step = (top - bottom) / first
     # A lattice that is coarse for its tilt says little.
     tilt = np.minimum(best, _COARSE / step)
     copy = _Copy(values, weights, tilt)
@@ -129,7 +132,8 @@ def _tilts(values: Floats, weights: Floats, n: int, k: Floats, top: Floats) -> F
         moment = grown.sum(axis=1) + rest * np.exp(-t * top)
         above = (grown * values).sum(axis=1) > k * moment
         high, low = np.where(above, t, high), np.where(above, low, t)
-    return np.asarray(np.sqrt(low * high))
+    # No exponent may overflow.
+    return np.asarray(np.minimum(np.sqrt(low * high), 600.0 / top))
 
 
 @dataclass(frozen=True)

@@ -91,11 +91,10 @@ def r_bin(epsilon0: float, alphabet: int | None = None) -> Blanket:
 
 
 def laplace(epsilon0: float, alphabet: int | None = None) -> Blanket:
-    """A number of an interval of length D plus Laplace noise of scale D/epsilon0.
+    """A vector of an l1 ball of diameter D plus Laplace noise of scale D/epsilon0 per coordinate.
 
-    At every output the least density is that of the further end point, so W is the pointwise
-    minimum of the two ends' densities, g = e^(-epsilon0/2), and u = (e^(epsilon0/2) - 1)/(p - 1) =
-    1/(e^(epsilon0/2) + 1) <= 1/2. One dimension only: in more the blanket is another.
+    laws.py has its blanket, in any dimension of mass g = e^(-epsilon0/2): so u = (e^(epsilon0/2) -
+    1)/(p - 1) = 1/(e^(epsilon0/2) + 1) <= 1/2.
 
     Example:
         >>> round(laplace(2.0).mass, 9)

@@ -19,6 +19,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from scipy.special import ndtr
+
 from raydp_sim.privacy import events as ev
 from raydp_sim.privacy.errors import Contradiction
 from raydp_sim.privacy.floors.questions import MOST, Questions, answers, counted, shifted
@@ -105,6 +107,28 @@ def _rappor(epsilon0: float, alphabet: int | None) -> list[list[Coin]]:
     return [[binary(0.5 * epsilon0), (both, lift, both + 2.0 * half / (1.0 + half) ** 2)]]
 
 
+def _vqsgd(epsilon0: float, alphabet: int | None) -> list[list[Coin]]:
+    """Is the report one of the j corners that the victim's second input leans to?
+
+    Of 2d corners an input of j equal coordinates has each of its own j with probability (1 -
+    sqrt(j/d))/(2d) + 1/sqrt(j d) if the response tells the truth; with the opposite input they have
+    the first term. That is a share s = 1/sqrt(j d) apart, of which m, the most that any corner has,
+    makes epsilon0.
+    """
+    if alphabet is None or alphabet < 2 or alphabet % 2:
+        return []
+    d = alphabet // 2
+    odds = math.expm1(epsilon0) / ((1.0 - 0.5 / d) / math.sqrt(d) + 0.5 / d)
+    truth = odds / alphabet / (1.0 + odds / alphabet)
+
+    def coin(j: int) -> Coin:
+        yes = (1.0 - truth * math.sqrt(j / d)) * j / alphabet
+        lift = truth * math.sqrt(j / d)
+        return yes, lift, 1.0 - yes - lift
+
+    return [[coin(j) for j in sorted({1, max(1, round(math.sqrt(d))), d})]]
+
+
 # The laws that a name may stand for, of each the coins to ask about. R^Bin of complementary blocks
 # shows the bit of 2RR beside an index that tells nothing.
 _LAWS: dict[str | None, Callable[[float, int | None], list[list[Coin]]]] = {
@@ -115,6 +139,7 @@ _LAWS: dict[str | None, Callable[[float, int | None], list[list[Coin]]]] = {
     "hadamard": _hadamard,
     "laplace": _laplace,
     "rappor": _rappor,
+    "vqsgd": _vqsgd,
 }
 
 
@@ -138,6 +163,23 @@ def _laws(event: Any, epsilon0: float | None = None) -> list[list[Coin]]:
     return known(loss, getattr(event, "alphabet", None))
 
 
+def _normal(noise_multiplier: float) -> list[list[Coin]]:
+    """Is the report beyond so many standard deviations, along the victim's two opposite inputs?
+
+    All other reports are about the first one, a distance of 1/noise_multiplier away from the other.
+    The lift is a normal probability: a difference, or the distance times the lesser of the
+    densities at its ends, where the difference loses its digits.
+    """
+
+    def coin(t: float) -> Coin:
+        lift = ndtr(apart - t) - ndtr(-t) - 1e-15
+        least = apart * math.exp(-0.5 * max(t * t, (t - apart) ** 2)) / math.sqrt(2.0 * math.pi)
+        return float(ndtr(-t)), float(max(lift, least)), float(ndtr(t - apart))
+
+    apart = 1.0 / noise_multiplier
+    return [[coin(t) for t in (0.0, 0.6, 1.2, 1.8, 2.4, 3.2, 0.5 * apart)]]
+
+
 Asked = list[list[Questions]]
 """By law that the event may have, then by coin: the questions about one round."""
 
@@ -147,6 +189,14 @@ def _batch(event: Any, messages: int, rate: float) -> Asked:
     if messages > MOST:
         return []
     return [[counted(*coin, messages).sampled(rate) for coin in law] for law in _laws(event)]
+
+
+def _noisy_batch(event: Any, messages: int, rate: float) -> Asked:
+    """Count the reports of a batch that lie beyond a threshold."""
+    if messages > MOST or event.noise_multiplier < 0.05:
+        return []
+    laws = _normal(event.noise_multiplier)
+    return [[counted(*coin, messages).sampled(rate) for coin in law] for law in laws]
 
 
 def _joined(event: ev.SelfSampledShuffle) -> Asked:
@@ -198,6 +248,8 @@ _ROUNDS: dict[type, Callable[[Any, float], Asked]] = {
     ev.CldpRound: lambda e, delta: _batch(e, e.sampled_clients * e.sampled_points, e.rate),
     ev.SelfSampledShuffle: lambda e, delta: _joined(e),
     ev.SubsampledMultiMessage: _several,
+    ev.GaussianShuffle: lambda e, delta: _noisy_batch(e, e.n, 1.0),
+    ev.SubsampledGaussianShuffle: lambda e, delta: _noisy_batch(e, e.sampled, e.rate),
     # Neighbours add or remove one record: whoever is not drawn leaves the view without it.
     ev.SubsampledGaussian: lambda e, delta: [[shifted(1.0 / e.noise_multiplier).sampled(e.rate)]],
     ev.LaplaceRelease: lambda e, delta: _noisy(e),

@@ -186,8 +186,10 @@ class Ledger:
         if not self.shuffled:
             return local
         amplified = self._amplified()
-        # Where the sum of local losses is smaller it holds in the shuffled view too.
-        found = amplified if amplified.epsilon < local.epsilon else local
+        # Where the sum of local losses is smaller it holds in the shuffled view too; that of
+        # reports with a delta may have too large a one.
+        smaller = local.epsilon <= amplified.epsilon and local.delta <= self.delta
+        found = local if smaller else amplified
         # A task may charge more than what happened; the reports' own losses then may be less.
         if found.amplified and found.delta <= self.delta:
             self._refuse_below(found)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from raydp_sim.privacy.events import MultiMessageShuffle, Release, Shuffle
+from raydp_sim.privacy.events import Batch, Release
 
 
 def rounded(event: Release, per_octave: int = 4) -> Release:
@@ -17,10 +17,11 @@ def rounded(event: Release, per_octave: int = 4) -> Release:
         per_octave: sizes while n doubles, >= 1.
 
     Example:
+        >>> from raydp_sim.privacy.events import Shuffle
         >>> rounded(Shuffle(1.0, 1000)).n
         861
     """
-    if not isinstance(event, Shuffle | MultiMessageShuffle) or event.n < 8:
+    if not isinstance(event, Batch) or event.n < 8:
         return event
     step = math.floor(per_octave * math.log2(event.n))
     size = math.floor(2 ** (step / per_octave))
@@ -33,21 +34,23 @@ def without_size(release: Release) -> Release:
     """Return the release without the size of its batch: what is alike in releases of one kind.
 
     Example:
+        >>> from raydp_sim.privacy.events import Shuffle
         >>> without_size(Shuffle(1.0, 1000)).n
         1
     """
-    return replace(release, n=1) if isinstance(release, Shuffle | MultiMessageShuffle) else release
+    return replace(release, n=1) if isinstance(release, Batch) else release
 
 
 def size_of(release: Release) -> int:
     """Return the size of a release's batch; 0 where that plays no part."""
-    return release.n if isinstance(release, Shuffle | MultiMessageShuffle) else 0
+    return release.n if isinstance(release, Batch) else 0
 
 
 def covers(worst: Release, release: Release) -> bool:
     """Say whether a release costs no more than another: one of its kind, in a batch no smaller.
 
     Example:
+        >>> from raydp_sim.privacy.events import Shuffle
         >>> [covers(Shuffle(1.0, 100), Shuffle(1.0, n)) for n in (120, 99)]
         [True, False]
     """

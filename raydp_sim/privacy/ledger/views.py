@@ -12,6 +12,7 @@ from raydp_sim.privacy.events import (
     SelfSampledShuffle,
     ShuffledRelease,
     SubsampledGaussian,
+    SubsampledGaussianShuffle,
     SubsampledMultiMessage,
     SubsampledShuffle,
 )
@@ -20,6 +21,7 @@ _SAMPLED = (
     SubsampledShuffle,
     SubsampledMultiMessage,
     SelfSampledShuffle,
+    SubsampledGaussianShuffle,
     CldpRound,
     SubsampledGaussian,
 )
