@@ -52,8 +52,8 @@ class Registry(Generic[P]):
         """Every class of the package that extends the base and names a kind of its own."""
         found: dict[str, type[P]] = {}
         package = importlib.import_module(self.package)
-        for module_info in pkgutil.iter_modules(package.__path__):
-            module = importlib.import_module(f"{self.package}.{module_info.name}")
+        for module_info in pkgutil.walk_packages(package.__path__, f"{self.package}."):
+            module = importlib.import_module(module_info.name)
             for _, cls in inspect.getmembers(module, inspect.isclass):
                 own = cls.__module__ == module.__name__ and "kind" in vars(cls)
                 if own and issubclass(cls, self.base):

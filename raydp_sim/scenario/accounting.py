@@ -93,14 +93,16 @@ def formed_batch(scenario: Scenario, mechanism: Mechanism, reports: int) -> Form
     )
 
 
-def _given(scenario: Scenario, mechanism: Mechanism) -> Setting:
-    shape = scenario.population.data.shape()
-    return Setting(mechanism, scenario.population.clients, shape, scenario.privacy.delta)
+def setting_with(scenario: Scenario, mechanism: Mechanism) -> Setting:
+    """Return what the scenario's task may know before a run with this mechanism."""
+    data, clients = scenario.population.data, scenario.population.clients
+    known = (data.shape(), scenario.privacy.delta, data.labels(), data.held_out())
+    return Setting(mechanism, clients, *known)
 
 
 def planned_releases(scenario: Scenario, mechanism: Mechanism) -> tuple[Planned, ...]:
     """Return what the scenario's task will release with this mechanism."""
-    return scenario.task.plan(_given(scenario, mechanism))
+    return scenario.task.plan(setting_with(scenario, mechanism))
 
 
 def release_event(
@@ -116,7 +118,7 @@ def release_event(
     """
     ask = Ask(mechanism) if ask is None else ask
     formed = replace(formed_batch(scenario, mechanism, n), slots=ask.slots)
-    return scenario.task.event(_given(scenario, mechanism), ask, formed)
+    return scenario.task.event(setting_with(scenario, mechanism), ask, formed)
 
 
 def planned_batch(scenario: Scenario, mechanism: Mechanism, ask: Ask) -> int:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
+from raydp_sim.datasets.labelled import HeldOut
 from raydp_sim.mechanisms.base import Counts, Mechanism
 from raydp_sim.mechanisms.randomizer import Clipped, Randomizer
 from raydp_sim.privacy.events import Release
@@ -35,12 +36,16 @@ class Setting:
         clients: size of the population.
         shape: of what one client holds; `(width,)` where it is a vector.
         delta: `privacy.delta` of the scenario.
+        labels: classes that the data are labelled with; 0 if they are not.
+        held_out: samples that no client holds and everyone may read, where there are any.
     """
 
     mechanism: Mechanism
     clients: int
     shape: tuple[int, ...]
     delta: float
+    labels: int = 0
+    held_out: HeldOut | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +167,13 @@ class Task(Piece):
         """
         return (Planned(Ask(setting.mechanism), self.rounds),)
 
-    def width(self, shape: tuple[int, ...]) -> int:
-        """Return the length of the values, from the shape of what a client holds."""
+    def width(self, shape: tuple[int, ...], labels: int) -> int:
+        """Return the length of the values.
+
+        Args:
+            shape: of what a client holds.
+            labels: classes that the data are labelled with; 0 if they are not.
+        """
         return shape[-1]
 
     @property
