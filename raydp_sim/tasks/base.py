@@ -156,6 +156,8 @@ class Task(Piece):
     # Whether an adaptive task may end the run before its plan is done. Then all of the plan is
     # charged from the first release on: when a run ended tells something of what was released.
     open_ended: ClassVar[bool] = True
+    # Whether its rows ask what clipping took away, coordinate by coordinate (`Clipped.cut`).
+    sums_cut: ClassVar[bool] = True
     rounds: Annotated[int, Field(ge=1)] = 1
 
     # Before the run.

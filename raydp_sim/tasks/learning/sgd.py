@@ -82,6 +82,7 @@ class CldpSgd(Task):
     )
     adaptive = True
     open_ended = False
+    sums_cut = False
     model: Annotated[Classifier, *piece(MODELS)] = Linear()
     sampled_points: Annotated[int, Field(ge=1)] = 1
     step_size: StepSize = Constant(value=0.1)
