@@ -294,6 +294,13 @@ class Task(Piece):
         """
         return usual_estimate(public)
 
+    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
+        """Return what a user can take away of the lead reader's state, by `folder/name`.
+
+        Written as .npz with every checkpoint, so that a run that stops leaves the last good one.
+        """
+        return {}
+
     # For the analyst of a simulation only: no actor of the protocol sees any of it.
 
     @abstractmethod
@@ -312,6 +319,13 @@ class Task(Piece):
             public: what each reader made public.
             truth: of the release.
         """
+
+    def closing(self, setting: Setting, public: Arrays) -> dict[str, pa.RecordBatch]:
+        """Return rows that a run still lacks at its end, from what was made public last.
+
+        Where the last planned releases were withheld, nobody knew that one was the last.
+        """
+        return {}
 
     def estimand(self, setting: Setting, truth: Counts) -> Floats | None:
         """Return what `estimate` is an estimate of, if `truth` is that of everyone of interest."""
