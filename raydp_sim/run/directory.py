@@ -241,7 +241,7 @@ class RunDir:
         streams.trim(self.metrics, checkpoint.repetition, checkpoint.finished)
 
     def write_arrays(self, name: str, arrays: Arrays) -> None:
-        """Write arrays to a file of their own; a reader finds all of it or what was there before."""
+        """Write arrays to a file of their own, whole or not at all."""
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_durable(path, _packed(arrays))

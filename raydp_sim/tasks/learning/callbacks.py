@@ -36,7 +36,9 @@ def called(
         return {}
     function: Any = at_path(path)
     try:
-        found = {str(name): float(value) for name, value in function(network, theta, samples).items()}
+        found = {
+            str(name): float(value) for name, value in function(network, theta, samples).items()
+        }
     except Exception as error:  # the user's own function may fail in any way
         why = str(error) or type(error).__name__
         raise RunError(f"task.callback {path} failed: {why}", resumable=False) from error

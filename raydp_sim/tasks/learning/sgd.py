@@ -135,7 +135,7 @@ class CldpSgd(Task):
         first = network.init(Stream(self.init_seed).at("model"))
         theta = self.projection.nearest(first.astype(np.float64))
         single = theta.astype(np.float32)
-        state = {"theta": single, "rounds": np.zeros((), np.int64)}
+        state: Arrays = {"theta": single, "rounds": np.zeros((), np.int64)}
         remembered = _prefixed(self.optimizer.init(network.size))
         return {**state, **remembered, **watching.nothing_seen(setting, single)}
 
