@@ -127,10 +127,10 @@ class Registry(Generic[P]):
 
 
 def at_path(path: str) -> Any:
-    """Return what an import path `package.module:Name` names.
+    """Return what an import path `package.module:name` names.
 
     Raises:
-        PydanticCustomError: there is no such thing.
+        PydanticCustomError: there is nothing there.
     """
     module_name, _, class_name = path.partition(":")
     for place in os.environ.get(_SEARCH, "").split(os.pathsep):

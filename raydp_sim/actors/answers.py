@@ -100,7 +100,7 @@ class Answers:
             weigh: how much each report counts, by its staleness.
         """
         ids, mechanism = self.ids[rows], asks[release].mechanism
-        randomizer = Randomizer(mechanism)
+        randomizer = Randomizer(mechanism, self.task.sums_cut)
         stream = self.stream.at("randomize", release)
         task_stream = self.stream.at("task", release).clients(ids)
         size = self._block(mechanism)
@@ -146,7 +146,8 @@ class Answers:
         return owner
 
     def _block(self, mechanism: Mechanism) -> int:
-        held = max(8, int(np.prod(self.setting.shape)) * 8)
+        # What a client computes may be longer than what it holds: gradients of a large model.
+        held = 8 * max(int(np.prod(self.setting.shape)), mechanism.domain.width)
         return max(256, min(_COPY_BYTES // held, _BLOCK_BYTES // max(8, -(-mechanism.bits // 8))))
 
     def _answer(

@@ -77,6 +77,7 @@ class Randomizer:
     """
 
     mechanism: Mechanism
+    sums_cut: bool = True  # whether `cut` is summed; of long vectors that takes longer than they do
     clipped: Clipped = field(init=False)
 
     def __post_init__(self) -> None:
@@ -113,8 +114,10 @@ class Randomizer:
         if admitted.share is None:
             return
         rows = np.flatnonzero(admitted.share > 0.0)
-        taken = np.asarray(raw, dtype=np.float64)[rows] - admitted.values[rows]
         self.clipped.rows += len(rows)
         self.clipped.share += int(np.rint(admitted.share[rows] * _SHARE).astype(np.int64).sum())
+        if not self.sums_cut:
+            return
+        taken = np.asarray(raw, dtype=np.float64)[rows] - admitted.values[rows]
         step = unit(self.mechanism.domain.radius)
         self.clipped.cut = self.clipped.cut + exact_sum(taken, step)
