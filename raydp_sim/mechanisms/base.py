@@ -143,6 +143,22 @@ class Mechanism(Piece):
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Randomize values that `domain.admit` has let through, one row per client."""
 
+    # Noise inside local steps (`randomizer.Walk`): most mechanisms randomize a value once.
+
+    @property
+    def inner_steps(self) -> int:
+        """Noisy steps that one report is the mean of; 0: its values are randomized once."""
+        return 0
+
+    @property
+    def inner_domains(self) -> tuple[Domain, ...]:
+        """Of the parts of a step, in order: each is clipped and made noisy by itself."""
+        raise NotImplementedError
+
+    def noisy(self, part: int, step: int, values: Floats, stream: ClientStream) -> Floats:
+        """Return values of one part of a step with its noise; each step draws its own."""
+        raise NotImplementedError
+
     def admit(self, values: Any, ids: Any) -> Admitted:
         """Check values against the domain; clip them if `on_out_of_range` says so.
 
@@ -208,7 +224,11 @@ class Mechanism(Piece):
         return (self.event().epsilon,) if self.messages_per_report == 1 else None
 
     def release(self) -> Release | None:
-        """Return what one release of a trusted aggregator is, beyond its (epsilon, delta)."""
+        """Return what one release is, beyond its (epsilon, delta), where its noise is known.
+
+        Of a trusted aggregator's noise, what is released; of normal noise that clients add, a
+        `GaussianReport`.
+        """
         return None
 
     def randomizer(self) -> str | None:
