@@ -1,5 +1,6 @@
 """The interface of every data set."""
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,6 +79,14 @@ class Dataset(Piece):
     def located(self, folder: Path) -> "Dataset":
         """Return the data set with relative paths taken from the scenario file's folder."""
         return self
+
+    def among(self, clients: int) -> "Dataset":
+        """Return the data set as it is dealt to so many clients, where that matters."""
+        return self
+
+    def memory(self, clients: int, processes: int) -> int:
+        """Return the bytes that so many clients in so many processes hold, roughly."""
+        return clients * math.prod(self.shape()) * 8
 
 
 class Hidden(Dataset):

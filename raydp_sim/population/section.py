@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from raydp_sim.datasets import DATASETS
 from raydp_sim.datasets.base import Dataset
@@ -53,6 +53,17 @@ class Population(Model):
     duplicates: Annotated[float, Field(ge=0, lt=1)] = 0.0
     classes: tuple[DeviceClass, ...] = ()
     group_data: dict[str, Annotated[Dataset, *piece(DATASETS)]] = {}  # noqa: RUF012  # pydantic's
+
+    @field_validator("data", "group_data")
+    @classmethod
+    def _dealt(cls, given: Any, info: ValidationInfo) -> Any:
+        """Tell the data how many clients there are, which was checked before."""
+        clients = info.data.get("clients")
+        if clients is None:
+            return given  # refused by itself
+        if isinstance(given, Dataset):
+            return given.among(clients)
+        return {name: data.among(clients) for name, data in given.items()}
 
     @model_validator(mode="after")
     def _one_kind_or_classes(self) -> "Population":
