@@ -195,7 +195,7 @@ class Domain:
             ball, last = values[:, :-1], np.abs(values[:, -1])
             # The larger of two norms is a norm, whose ball is the product.
             scaled = last * (self.radius / self.last)
-            return np.maximum(np.sqrt((ball * ball).sum(axis=1)), scaled)
+            return np.asarray(np.maximum(np.sqrt((ball * ball).sum(axis=1)), scaled))
         return np.asarray(np.sqrt((values * values).sum(axis=1)))
 
     def _project(self, values: Floats, size: Floats, clip: Clip) -> Floats:

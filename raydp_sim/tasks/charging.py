@@ -78,9 +78,9 @@ def usual_event(mechanism: Mechanism, formed: Formed) -> Release | None:
     """
     if not amplifies(mechanism, formed.trust):
         # What an aggregator adds counts if it is trusted; what clients add always does.
-        known = mechanism.release()
-        own = isinstance(known, GaussianReport) or formed.trust.noise_at == "aggregator"
-        return known if own else None
+        noise = mechanism.release()
+        counts = isinstance(noise, GaussianReport) or formed.trust.noise_at == "aggregator"
+        return noise if counts else None
     losses = mechanism.losses() or ()
     named = formed.slots is None
     randomizer = mechanism.randomizer() if named else None
