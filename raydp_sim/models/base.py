@@ -1,11 +1,13 @@
 """The interface of every model: a classifier as a function of one flat vector of parameters."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim.models.memory import keep_freed
 from raydp_sim.random import Stream
 from raydp_sim.registry import Piece
 
@@ -33,12 +35,11 @@ class Network(ABC):
     Arithmetic of one row never depends on which other rows share the call.
     """
 
-    parts: tuple[Part, ...]
-
-    @property
-    def size(self) -> int:
-        """Number of parameters d."""
-        return sum(part.size for part in self.parts)
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self.parts = tuple(parts)
+        # Number of parameters d.
+        self.size = sum(part.size for part in self.parts)
+        keep_freed()
 
     @abstractmethod
     def init(self, stream: Stream) -> Floats32:

@@ -17,7 +17,7 @@ class LinearNetwork(Network):
 
     def __init__(self, width: int, classes: int) -> None:
         self.width, self.classes = width, classes
-        self.parts = (Part("weight", (classes, width)), Part("bias", (classes,)))
+        super().__init__((Part("weight", (classes, width)), Part("bias", (classes,))))
 
     def init(self, stream: Stream) -> Floats32:
         """Start at zero: the loss is convex."""

@@ -1,0 +1,210 @@
+"""CLDP-SGD and DSS-SGD: clients report randomized gradients of single samples."""
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from raydp_sim.datasets.labelled import Labelled
+from raydp_sim.errors import InputError, bad_field
+from raydp_sim.mechanisms.base import Counts
+from raydp_sim.mechanisms.randomizer import Randomizer
+from raydp_sim.models import MODELS
+from raydp_sim.models.base import Classifier, Network
+from raydp_sim.models.linear import Linear
+from raydp_sim.privacy.events import Release
+from raydp_sim.random import ClientStream, Stream
+from raydp_sim.registry import piece
+from raydp_sim.tasks.base import (
+    Answer,
+    Arrays,
+    Ask,
+    Estimate,
+    Formed,
+    Planned,
+    Setting,
+    Task,
+    Truth,
+)
+from raydp_sim.tasks.items import item_event
+from raydp_sim.tasks.learning import training
+from raydp_sim.tasks.learning.optimizers import OPTIMIZERS, Optimizer, Sgd
+from raydp_sim.tasks.learning.projections import PROJECTIONS, Everywhere, Projection
+from raydp_sim.tasks.learning.samples import drawn, gradients, held_labels, refuse_unequal
+from raydp_sim.tasks.learning.schedules import Constant, StepSize
+
+
+class CldpSgd(Task):
+    """Stochastic gradient descent on gradients that are randomized one by one.
+
+    Each client in a batch draws some of its samples, computes the gradient of each, clips it to the
+    mechanism's ball and reports it by itself; the server steps against the mean of what it decodes.
+    What is protected is one SAMPLE of one client. With a uniform cohort it is CLDP-SGD (Girgis et
+    al. 2021, Algorithm 1), with participation by coins DSS-SGD, where a round in which nobody
+    reports changes nothing and is not counted. Each gradient, not their mean, is randomized: that
+    is what the guarantee of one sample and the variance's 1/(k s) rest on.
+
+    Fields:
+        model: what is trained.
+        sampled_points: samples that each client of a batch draws from its own, uniformly, without
+            replacement, and in secret; one report each. With more than one all clients must hold
+            equally many, and only sampling among a client's own samples is counted.
+        step_size: a number, or a schedule.
+        optimizer: what the server makes of the mean gradient.
+        projection: the convex set that parameters are kept in.
+        init_seed: of the first parameters, where the model draws them.
+        evaluate_every: releases from one evaluation on held-out samples to the next; the last one
+            is always evaluated.
+
+    Example:
+        >>> CldpSgd(step_size=0.3).step_size.rate(7)
+        0.3
+    """
+
+    kind: ClassVar[str] = "cldp-sgd"
+    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+        {
+            "task": {"rounds": 3, "step_size": 0.5},
+            "population": {
+                "clients": 41,
+                "data": {"kind": "synthetic-digits", "n": 41, "side": 4, "test": 20},
+            },
+            "participation": {"kind": "uniform", "sampled": 30},
+            "mechanism": {
+                "kind": "rinf",
+                "radius": 0.5,
+                "epsilon_local": 2.0,
+                "on_out_of_range": "clip",
+            },
+        },
+    )
+    adaptive = True
+    open_ended = False
+    model: Annotated[Classifier, *piece(MODELS)] = Linear()
+    sampled_points: Annotated[int, Field(ge=1)] = 1
+    step_size: StepSize = Constant(value=0.1)
+    optimizer: Annotated[Optimizer, *piece(OPTIMIZERS)] = Sgd()
+    projection: Annotated[Projection, *piece(PROJECTIONS)] = Everywhere()
+    init_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    evaluate_every: Annotated[int, Field(ge=1)] = 10
+
+    def network(self, setting: Setting) -> Network:
+        """Return the model for the data at hand."""
+        return training.network_of(self.model, setting.shape, setting.labels)
+
+    def width(self, shape: tuple[int, ...], labels: int) -> int:
+        """Return the number of parameters."""
+        return training.network_of(self.model, shape, labels).size
+
+    def plan(self, setting: Setting) -> tuple[Planned, ...]:
+        """Return one kind of release; refuse what cannot be trained."""
+        training.refuse_no_clipping(setting.mechanism)
+        if self.sampled_points > setting.shape[0]:
+            remedy = f"a client holds {setting.shape[0]} samples; lower it"
+            raise bad_field("task.sampled_points", self.sampled_points, remedy)
+        if setting.mechanism.guarantee == "shuffled-only":
+            remedy = "task 'cldp-sgd' charges report by report, and one alone is not protected"
+            raise bad_field("mechanism.kind", setting.mechanism.kind, remedy)
+        return super().plan(setting)
+
+    def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
+        """Refuse data without labels, and unequal clients where that is not accounted for."""
+        if not isinstance(data, Labelled):
+            raise InputError("population.data: task 'cldp-sgd' trains on labelled samples")
+        if self.sampled_points > 1:
+            refuse_unequal(data, setting.shape[0], ids, self.sampled_points)
+
+    def init(self, setting: Setting) -> Arrays:
+        """Start at the model's first parameters, inside the set."""
+        network = self.network(setting)
+        first = network.init(Stream(self.init_seed).at("model"))
+        theta = self.projection.nearest(first.astype(np.float64))
+        memory = self.optimizer.init(network.size)
+        return {
+            "theta": theta.astype(np.float32),
+            "rounds": np.zeros((), np.int64),
+            **{f"optimizer.{name}": column for name, column in memory.items()},
+        }
+
+    def ask(self, setting: Setting, state: Arrays) -> Ask | None:
+        """Send the parameters."""
+        return Ask(setting.mechanism, {"theta": state["theta"], "rounds": state["rounds"]})
+
+    def client(
+        self,
+        setting: Setting,
+        ask: Ask,
+        data: Any,
+        memory: Arrays,
+        slots: NDArray[np.int64] | None,
+        randomizer: Randomizer,
+        stream: ClientStream,
+    ) -> Answer:
+        """Draw samples and compute the gradient of each."""
+        chosen = drawn(data.sizes, self.sampled_points, stream)
+        network, broadcast = self.network(setting), ask.broadcast
+        made = gradients(network, broadcast["theta"], data, chosen, int(broadcast["rounds"]))
+        several = self.sampled_points > 1
+        owner = np.repeat(np.arange(len(data)), self.sampled_points) if several else None
+        return Answer(made.values, owner, memory, seen=made.seen)
+
+    def step(
+        self,
+        setting: Setting,
+        ask: Ask,
+        reader: int,
+        state: Arrays,
+        accumulator: Any,
+        formed: Formed,
+        stream: Stream,
+    ) -> tuple[Arrays, Arrays]:
+        """Step against the estimate of the mean gradient."""
+        rounds = int(state["rounds"]) + 1
+        rate = self.step_size.rate(rounds)
+        gradient = ask.mechanism.decode(accumulator, stream) / formed.weight
+        memory = {
+            name.removeprefix("optimizer."): column
+            for name, column in state.items()
+            if name.startswith("optimizer.")
+        }
+        move, memory = self.optimizer.move(gradient, rounds, memory)
+        theta = self.projection.nearest(state["theta"] - rate * move).astype(np.float32)
+        training.refuse_divergence(theta, rounds, rate)
+        after = {
+            "theta": theta,
+            "rounds": np.asarray(rounds),
+            **{f"optimizer.{name}": column for name, column in memory.items()},
+        }
+        evaluated = rounds % self.evaluate_every == 0 or rounds == self.rounds
+        public = {
+            "theta": theta,
+            "rounds": np.asarray(rounds),
+            "step_size": np.asarray(rate),
+            "evaluated": np.asarray(evaluated),
+        }
+        return after, public
+
+    def event(self, setting: Setting, ask: Ask, formed: Formed) -> Release | None:
+        """Return a round of CLDP-SGD or DSS-SGD where it is one; see `item_event`."""
+        return item_event(ask.mechanism, formed, setting.shape[0], self.sampled_points)
+
+    def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
+        """Return nothing: the answer is a model, and how good it is is in stream `learning`."""
+        return None
+
+    # For the analyst.
+
+    def truth(self, setting: Setting, data: Any) -> Counts:
+        """Return how many samples of each class the clients hold, and how many clients they are."""
+        return held_labels(data, setting.labels)
+
+    def rows(
+        self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
+    ) -> dict[str, pa.RecordBatch]:
+        """Return how the model does on held-out samples, and how training went."""
+        rows = {"training": training.training_row(truth)}
+        if bool(public[0]["evaluated"]):
+            rows["learning"] = training.learning_row(self.network(setting), setting, public[0])
+        return rows
