@@ -95,11 +95,20 @@ class Mechanism(Piece):
 
     @model_validator(mode="after")
     def _one_guarantee(self) -> "Mechanism":
+        self.check_guarantee()
+        return self
+
+    def check_guarantee(self) -> None:
+        """Refuse more or fewer guarantees than one.
+
+        Raises:
+            ValueError: says which fields to give.
+        """
         name, delta_name = self.epsilon_field, self.delta_field
         if self.guarantee == "none":
             if self.epsilon_local is not None or self.target is not None:
                 raise ValueError(f"'{self.kind}' adds no noise; leave epsilon_local and target out")
-            return self
+            return
         if name != "epsilon_local" and self.epsilon_local is not None:
             raise ValueError(
                 f"epsilon_local is {self.epsilon_local:g}, but '{self.kind}' gives no local "
@@ -115,7 +124,6 @@ class Mechanism(Piece):
                     f"target.delta is 0; '{self.kind}' has no pure guarantee, so it must lie in "
                     "(0, 1)"
                 )
-        return self
 
     # What is sent.
 

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
@@ -95,8 +95,8 @@ class GaussianSteps(Mechanism):
     scalar_sigma: Positive | None = None
     aggregate: Aggregate | None = None
 
-    @model_validator(mode="after")
-    def _one_guarantee(self) -> "GaussianSteps":
+    def check_guarantee(self) -> None:
+        """Refuse more or fewer guarantees than one, or noise of a part that is not there."""
         given = [self.epsilon_local, self.target, self.sigma, self.aggregate]
         if sum(one is not None for one in given) != 1:
             raise ValueError(
@@ -111,7 +111,6 @@ class GaussianSteps(Mechanism):
         both = self.sigma is not None and self.scalar_radius is not None
         if both != (self.scalar_sigma is not None):
             raise ValueError("give scalar_sigma with sigma and scalar_radius, and only then")
-        return self
 
     @property
     def domain(self) -> Domain:
