@@ -241,10 +241,9 @@ class AdaPeD(Task):
             "learning": known,
             "accountants": accountants(setting, ask.mechanism, rounds, truth.reports),
         }
-        scores: dict[str, float] = {}
+        scores: dict[str, Any] = {}
         for name, first in (("personal", 1), ("common", 4), ("alone", 7)):
-            found = local.spread(seen[first : first + 3])
-            scores |= {f"{name}_accuracy": found.mean, f"{name}_accuracy_sd": found.deviation}
+            scores |= local.accuracy_columns(name, seen[first : first + 3])
         scores["psi_at_least"] = int(seen[0]) / steps
         scores["fraction_clipped"] = truth.clipped.rows / max(1, truth.clipped.values)
         rows["training"] = simulation_only({"round": rounds, **scores})

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from raydp_sim.datasets.labelled import Labelled
 from raydp_sim.errors import InputError, RunError
 from raydp_sim.mechanisms.base import Counts
+from raydp_sim.metrics.streams import unknown_as_null
 from raydp_sim.models.base import Floats32, Network
 from raydp_sim.models.losses import cross_entropy
 from raydp_sim.random import ClientStream
@@ -141,6 +143,13 @@ class Spread(NamedTuple):
 
     mean: float
     deviation: float
+
+
+def accuracy_columns(name: str, sums: Counts) -> dict[str, pa.Array]:
+    """Return an accuracy and its spread over clients as columns; null where nobody was tested."""
+    found = spread(sums)
+    known = {f"{name}_accuracy": found.mean, f"{name}_accuracy_sd": found.deviation}
+    return {column: unknown_as_null(np.array([value])) for column, value in known.items()}
 
 
 def spread(sums: Counts) -> Spread:

@@ -35,7 +35,9 @@ def noisy_steps(mechanism: Mechanism, task: str, rounds: int, scalar: bool) -> G
     return mechanism
 
 
-def accountants(setting: Setting, mechanism: Mechanism, rounds: int, reports: int) -> pa.RecordBatch:
+def accountants(
+    setting: Setting, mechanism: Mechanism, rounds: int, reports: int
+) -> pa.RecordBatch:
     """Return what the accountants say after so many rounds, named by what is proved of them.
 
     They are of batches as large as this one, drawn uniformly if not of everyone.

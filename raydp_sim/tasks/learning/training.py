@@ -96,7 +96,9 @@ def training_row(truth: Truth) -> pa.RecordBatch:
     assert truth.seen is not None
     count, loss, hits, norm = (int(each) for each in truth.seen)
     count = max(1, count)
-    so_far, whole = (held[:-1] / max(1, held[:-1].sum()) for held in (truth.so_far, truth.population))
+    so_far, whole = (
+        held[:-1] / max(1, held[:-1].sum()) for held in (truth.so_far, truth.population)
+    )
     return simulation_only(
         {
             "training_loss": loss * UNIT / count,
