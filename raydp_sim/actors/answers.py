@@ -146,7 +146,9 @@ class Answers:
         return owner
 
     def _block(self, mechanism: Mechanism) -> int:
-        held = max(8, int(np.prod(self.setting.shape)) * 8)
+        # Samples are gathered tile by tile; what a block copies are their numbers.
+        every = getattr(self.data, "nbytes", len(self.ids) * int(np.prod(self.setting.shape)) * 8)
+        held = max(8, every // max(1, len(self.ids)))
         return max(256, min(_COPY_BYTES // held, _BLOCK_BYTES // max(8, -(-mechanism.bits // 8))))
 
     def _answer(

@@ -239,7 +239,7 @@ class PooledData(Dataset):
     def _with_test(self, points: int) -> int:
         """Return how many samples a client needs to train on so many."""
         size = points + int(self.personal_test)
-        while int(self._kept(np.array([size]))[0]) < points:
+        while int(self._kept(np.array([size + 1]))[0]) <= points:
             size += 1
         return size
 
