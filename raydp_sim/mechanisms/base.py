@@ -298,6 +298,13 @@ class Mechanism(Piece):
         """
         return self
 
+    def for_run(self, releases: int, reports: int) -> "Mechanism":
+        """Return the mechanism for a run of so many releases, of about so many reports each.
+
+        Only a mechanism whose noise is chosen for all of them has to know.
+        """
+        return self
+
     def calibrated(self, releases: int) -> "Mechanism":
         """Return the mechanism with `target` turned into a guarantee per release.
 

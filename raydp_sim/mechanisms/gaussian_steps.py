@@ -29,13 +29,13 @@ class Aggregate(Model):
 
     Fields:
         epsilon, delta: of the whole run; neighbours replace one client's data.
-        rounds: of the run; the task refuses another number.
-        reports: clients of a round; by default all.
+        rounds: of the run; a scenario fills it in.
+        reports: clients of a round; a scenario fills it in.
     """
 
     epsilon: Positive
     delta: Annotated[float, Field(gt=0, lt=1)]
-    rounds: Annotated[int, Field(ge=1)]
+    rounds: Annotated[int, Field(ge=1)] | None = None
     reports: Annotated[int, Field(ge=1)] | None = None
 
 
@@ -126,11 +126,13 @@ class GaussianSteps(Mechanism):
             return tuple(Noise(c, s) for c, s in zip(radii, sigmas, strict=True))
         shares = (1.0,) if len(radii) == 1 else (self.share, 1.0 - self.share)
         if self.aggregate is not None:
-            if self.clients is None:
-                raise InputError(f"mechanism '{self.kind}' has no clients; give clients=n")
             given = self.aggregate
-            sampled = min(self.clients, given.reports or self.clients)
-            run = (given.rounds, self.steps, self.clients, sampled)
+            if self.clients is None or given.rounds is None or given.reports is None:
+                raise InputError(
+                    f"mechanism '{self.kind}' has an aggregate; give clients=n, and its rounds and "
+                    "reports"
+                )
+            run = (given.rounds, self.steps, self.clients, min(self.clients, given.reports))
             return calibrated_aggregate(given.epsilon, given.delta, run, radii, shares)
         # 1/z^2 = 4 steps (C1^2/sigma1^2 + C2^2/sigma2^2), of which each part bears its share.
         multiplier = gaussian_sigma(self.need_epsilon(), self.need_delta())
@@ -142,6 +144,14 @@ class GaussianSteps(Mechanism):
         """One message of doubles."""
         largest = max(noise.radius + _TAIL * noise.sigma for noise in self.noises)
         return Vectors(self.need_dimension(), largest)
+
+    def for_run(self, releases: int, reports: int) -> "GaussianSteps":
+        """Return the mechanism with what an aggregate guarantee needs to know of the run."""
+        if self.aggregate is None:
+            return self
+        known = {"rounds": releases, "reports": reports}
+        given = {name: getattr(self.aggregate, name) or known[name] for name in known}
+        return self.model_copy(update={"aggregate": self.aggregate.model_copy(update=given)})
 
     # Noise inside local steps.
 

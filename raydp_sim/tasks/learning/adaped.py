@@ -122,7 +122,7 @@ class AdaPeD(Task):
 
     def plan(self, setting: Setting) -> tuple[Planned, ...]:
         """Return one kind of release; refuse a mechanism that is not of noisy steps."""
-        noisy_steps(setting.mechanism, self.kind, self.rounds, scalar=True)
+        noisy_steps(setting.mechanism, self.kind, scalar=True)
         return super().plan(setting)
 
     def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
@@ -190,10 +190,7 @@ class AdaPeD(Task):
         seen = np.zeros(10, np.int64)
         seen[0] = floored
         if (told.rounds + 1) % self.evaluate_every == 0 or told.rounds + 1 == self.rounds:
-            mu = (told.mu - np.float32(self.step_sizes[1]) * randomizer.walk.total[:, :-1]).astype(
-                np.float32
-            )
-            for place, models in enumerate((theta, mu, alone)):
+            for place, models in enumerate((theta, told.mu, alone)):
                 if models is not None:
                     tested = local.own_accuracy(network, models, data)
                     seen[1 + 3 * place : 4 + 3 * place] = tested
@@ -242,7 +239,7 @@ class AdaPeD(Task):
             "accountants": accountants(setting, ask.mechanism, rounds, truth.reports),
         }
         scores: dict[str, Any] = {}
-        for name, first in (("personal", 1), ("common", 4), ("alone", 7)):
+        for name, first in (("personal", 1), ("starting", 4), ("alone", 7)):
             scores |= local.accuracy_columns(name, seen[first : first + 3])
         scores["psi_at_least"] = int(seen[0]) / steps
         scores["fraction_clipped"] = truth.clipped.rows / max(1, truth.clipped.values)

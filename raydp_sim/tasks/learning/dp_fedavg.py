@@ -92,7 +92,7 @@ class DpFedAvg(Task):
 
     def plan(self, setting: Setting) -> tuple[Planned, ...]:
         """Return one kind of release; refuse a mechanism that is not of noisy steps."""
-        noisy_steps(setting.mechanism, self.kind, self.rounds, scalar=False)
+        noisy_steps(setting.mechanism, self.kind, scalar=False)
         return super().plan(setting)
 
     def refuse(self, setting: Setting, data: Any, ids: Any) -> None:

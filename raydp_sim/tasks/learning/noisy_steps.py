@@ -10,13 +10,12 @@ from raydp_sim.privacy.personal import Personal
 from raydp_sim.tasks.base import Setting
 
 
-def noisy_steps(mechanism: Mechanism, task: str, rounds: int, scalar: bool) -> GaussianSteps:
+def noisy_steps(mechanism: Mechanism, task: str, scalar: bool) -> GaussianSteps:
     """Return the mechanism, if its steps are those of the task.
 
     Args:
         mechanism: the scenario's.
         task: its kind, for the message.
-        rounds: of the run.
         scalar: whether a number besides the direction is made noisy.
 
     Raises:
@@ -28,10 +27,6 @@ def noisy_steps(mechanism: Mechanism, task: str, rounds: int, scalar: bool) -> G
     if scalar != (mechanism.scalar_radius is not None):
         remedy = "give the bound of psi's steps" if scalar else f"task '{task}' has none; leave out"
         raise bad_field("mechanism.scalar_radius", mechanism.scalar_radius, remedy)
-    given = mechanism.aggregate
-    if given is not None and given.rounds != rounds:
-        remedy = f"task.rounds is {rounds}, and the two must agree"
-        raise bad_field("mechanism.aggregate.rounds", given.rounds, remedy)
     return mechanism
 
 
