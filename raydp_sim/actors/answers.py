@@ -101,7 +101,7 @@ class Answers:
             weigh: how much each report counts, by its staleness.
         """
         ids, mechanism = self.ids[rows], asks[release].mechanism
-        randomizer = Randomizer(mechanism)
+        randomizer = Randomizer(mechanism, self.task.sums_cut)
         stream = self.stream.at("randomize", release)
         task_stream = self.stream.at("task", release).clients(ids)
         size = self._block(mechanism)
@@ -146,9 +146,10 @@ class Answers:
         return owner
 
     def _block(self, mechanism: Mechanism) -> int:
-        # Samples are gathered tile by tile; what a block copies are their numbers.
+        # Samples are gathered tile by tile; what a block copies are their numbers. What a client
+        # computes may be longer than what it holds: gradients of a large model.
         every = getattr(self.data, "nbytes", len(self.ids) * int(np.prod(self.setting.shape)) * 8)
-        held = max(8, every // max(1, len(self.ids)))
+        held = max(8, every // max(1, len(self.ids)), 8 * mechanism.domain.width)
         return max(256, min(_COPY_BYTES // held, _BLOCK_BYTES // max(8, -(-mechanism.bits // 8))))
 
     def _answer(

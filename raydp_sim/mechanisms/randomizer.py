@@ -82,6 +82,7 @@ class Randomizer:
     """
 
     mechanism: Mechanism
+    sums_cut: bool = True  # whether `cut` is summed; of long vectors that takes longer than they do
     clipped: Clipped = field(init=False)
     _walk: Walk | None = field(init=False, default=None)
 
@@ -174,8 +175,10 @@ class Randomizer:
         if admitted.share is None:
             return
         rows = np.flatnonzero(admitted.share > 0.0)
-        taken = np.asarray(raw, dtype=np.float64)[rows] - admitted.values[rows]
         self.clipped.rows += len(rows)
         self.clipped.share += int(np.rint(admitted.share[rows] * _SHARE).astype(np.int64).sum())
+        if not self.sums_cut:
+            return
+        taken = np.asarray(raw, dtype=np.float64)[rows] - admitted.values[rows]
         step = unit(self.mechanism.domain.radius)
         self.clipped.cut = self.clipped.cut + exact_sum(taken, step)

@@ -156,6 +156,8 @@ class Task(Piece):
     # Whether an adaptive task may end the run before its plan is done. Then all of the plan is
     # charged from the first release on: when a run ended tells something of what was released.
     open_ended: ClassVar[bool] = True
+    # Whether its rows ask what clipping took away, coordinate by coordinate (`Clipped.cut`).
+    sums_cut: ClassVar[bool] = True
     rounds: Annotated[int, Field(ge=1)] = 1
 
     # Before the run.
@@ -302,6 +304,13 @@ class Task(Piece):
         """
         return usual_estimate(public)
 
+    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
+        """Return what a user can take away of the lead reader's state, by `folder/name`.
+
+        Written as .npz with every checkpoint, so that a run that stops leaves the last good one.
+        """
+        return {}
+
     # For the analyst of a simulation only: no actor of the protocol sees any of it.
 
     @abstractmethod
@@ -320,6 +329,13 @@ class Task(Piece):
             public: what each reader made public.
             truth: of the release.
         """
+
+    def closing(self, setting: Setting, public: Arrays) -> dict[str, pa.RecordBatch]:
+        """Return rows that a run still lacks at its end, from what was made public last.
+
+        Where the last planned releases were withheld, nobody knew that one was the last.
+        """
+        return {}
 
     def estimand(self, setting: Setting, truth: Counts) -> Floats | None:
         """Return what `estimate` is an estimate of, if `truth` is that of everyone of interest."""

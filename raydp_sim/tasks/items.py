@@ -1,4 +1,4 @@
-"""What a batch is as a privacy event if one item of a client's data is protected, not the client."""
+"""What a batch is as a privacy event if one item of a client's data is what is protected."""
 
 from dataclasses import replace
 

@@ -16,7 +16,7 @@ UNIT = 2.0**-16
 """In which losses and norms are summed, so that sums are exact integers."""
 _MOST = 2.0**26  # where norms are cut off in sums: with it 2^20 of them cannot overflow
 _EXPLODED = 1e6
-_ROWS = 512  # samples whose gradients are computed in one call
+_ROWS = 1024  # samples whose gradients are computed in one call
 
 
 def drawn(sizes: NDArray[np.int64], count: int, stream: ClientStream) -> NDArray[np.int64]:
@@ -62,22 +62,21 @@ def gradients(
         RunError: a loss or a gradient is not a number, or beyond all measure.
     """
     count = chosen.shape[1]
-    values = np.empty((chosen.size, network.size), np.float32)
-    seen = np.zeros(4, np.int64)
-    for first in range(0, len(chosen), max(1, _ROWS // count)):
-        part = slice(first, first + max(1, _ROWS // count))
+    together = max(1, _ROWS // count)
+    made, seen = [], np.zeros(4, np.int64)
+    for first in range(0, max(1, len(chosen)), together):
+        part = slice(first, first + together)
         features, labels = data[part].take(chosen[part])
-        flat = features.reshape(-1, 1, *features.shape[2:])
-        one = labels.reshape(-1, 1)
+        flat, one = features.reshape(-1, 1, *features.shape[2:]), labels.reshape(-1, 1)
         logits, tape = network.forward(theta, flat)
         loss = cross_entropy(logits, one)
-        made = network.backward(theta, tape, loss.slopes)
-        norms = np.sqrt(np.vecdot(made, made))
+        own = network.backward(theta, tape, loss.slopes)
+        norms = np.sqrt(np.vecdot(own, own))
         _refuse_runaway(loss.values, norms, rounds)
-        values[first * count : first * count + len(made)] = made
         hits = int((logits.argmax(axis=-1) == one).sum())
-        seen += [len(made), exact(loss.values), hits, exact(np.minimum(norms, _MOST))]
-    return Gradients(values, seen)
+        seen += [len(own), exact(loss.values), hits, exact(np.minimum(norms, _MOST))]
+        made.append(own)
+    return Gradients(made[0] if len(made) == 1 else np.concatenate(made), seen)
 
 
 def exact(numbers: NDArray[Any]) -> int:
@@ -88,7 +87,7 @@ def exact(numbers: NDArray[Any]) -> int:
 def _refuse_runaway(losses: Floats32, norms: Floats32, rounds: int) -> None:
     if np.isfinite(norms).all() and (losses < _EXPLODED).all():
         return
-    worst = float(np.max(losses))
+    worst = float(np.max(losses, initial=0.0))
     what = f"a loss is {worst:.3g}" if not worst < _EXPLODED else "a gradient is not finite"
     raise RunError(
         f"training ran away: in round {rounds + 1} {what}; lower task.step_size, or clip gradients "

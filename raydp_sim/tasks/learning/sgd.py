@@ -29,7 +29,8 @@ from raydp_sim.tasks.base import (
     Truth,
 )
 from raydp_sim.tasks.items import item_event
-from raydp_sim.tasks.learning import training
+from raydp_sim.tasks.learning import training, watching
+from raydp_sim.tasks.learning.callbacks import Callback
 from raydp_sim.tasks.learning.optimizers import OPTIMIZERS, Optimizer, Sgd
 from raydp_sim.tasks.learning.projections import PROJECTIONS, Everywhere, Projection
 from raydp_sim.tasks.learning.samples import drawn, gradients, held_labels, refuse_unequal
@@ -55,8 +56,12 @@ class CldpSgd(Task):
         optimizer: what the server makes of the mean gradient.
         projection: the convex set that parameters are kept in.
         init_seed: of the first parameters, where the model draws them.
-        evaluate_every: releases from one evaluation on held-out samples to the next; the last one
-            is always evaluated.
+        evaluate_every: rounds from one evaluation on held-out samples to the next; the last one is
+            always evaluated.
+        patience: evaluations without a better accuracy on the validation split after which the run
+            ends; never by default. All rounds are then charged from the first on.
+        callback: import path of a function (network, parameters, test samples) -> numbers by name,
+            which become columns of stream `learning`.
 
     Example:
         >>> CldpSgd(step_size=0.3).step_size.rate(7)
@@ -81,7 +86,7 @@ class CldpSgd(Task):
         },
     )
     adaptive = True
-    open_ended = False
+    sums_cut = False
     model: Annotated[Classifier, *piece(MODELS)] = Linear()
     sampled_points: Annotated[int, Field(ge=1)] = 1
     step_size: StepSize = Constant(value=0.1)
@@ -89,6 +94,13 @@ class CldpSgd(Task):
     projection: Annotated[Projection, *piece(PROJECTIONS)] = Everywhere()
     init_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     evaluate_every: Annotated[int, Field(ge=1)] = 10
+    patience: Annotated[int, Field(ge=1)] | None = None
+    callback: Callback | None = None
+
+    @property
+    def open_ended(self) -> bool:  # type: ignore[override]  # here a field decides
+        """Whether what was released may end the run."""
+        return self.patience is not None
 
     def network(self, setting: Setting) -> Network:
         """Return the model for the data at hand."""
@@ -101,6 +113,7 @@ class CldpSgd(Task):
     def plan(self, setting: Setting) -> tuple[Planned, ...]:
         """Return one kind of release; refuse what cannot be trained."""
         training.refuse_no_clipping(setting.mechanism)
+        watching.refuse_blind(setting, self.patience)
         if self.sampled_points > setting.shape[0]:
             remedy = f"a client holds {setting.shape[0]} samples; lower it"
             raise bad_field("task.sampled_points", self.sampled_points, remedy)
@@ -121,15 +134,15 @@ class CldpSgd(Task):
         network = self.network(setting)
         first = network.init(Stream(self.init_seed).at("model"))
         theta = self.projection.nearest(first.astype(np.float64))
-        memory = self.optimizer.init(network.size)
-        return {
-            "theta": theta.astype(np.float32),
-            "rounds": np.zeros((), np.int64),
-            **{f"optimizer.{name}": column for name, column in memory.items()},
-        }
+        single = theta.astype(np.float32)
+        state: Arrays = {"theta": single, "rounds": np.zeros((), np.int64)}
+        remembered = _prefixed(self.optimizer.init(network.size))
+        return {**state, **remembered, **watching.nothing_seen(setting, single)}
 
     def ask(self, setting: Setting, state: Arrays) -> Ask | None:
-        """Send the parameters."""
+        """Send the parameters; end the run if nothing becomes better."""
+        if watching.enough(state, self.patience):
+            return None
         return Ask(setting.mechanism, {"theta": state["theta"], "rounds": state["rounds"]})
 
     def client(
@@ -164,27 +177,16 @@ class CldpSgd(Task):
         rounds = int(state["rounds"]) + 1
         rate = self.step_size.rate(rounds)
         gradient = ask.mechanism.decode(accumulator, stream) / formed.weight
-        memory = {
-            name.removeprefix("optimizer."): column
-            for name, column in state.items()
-            if name.startswith("optimizer.")
-        }
-        move, memory = self.optimizer.move(gradient, rounds, memory)
+        move, memory = self.optimizer.move(gradient, rounds, _remembered(state))
         theta = self.projection.nearest(state["theta"] - rate * move).astype(np.float32)
         training.refuse_divergence(theta, rounds, rate)
-        after = {
-            "theta": theta,
-            "rounds": np.asarray(rounds),
-            **{f"optimizer.{name}": column for name, column in memory.items()},
-        }
         evaluated = rounds % self.evaluate_every == 0 or rounds == self.rounds
-        public = {
-            "theta": theta,
-            "rounds": np.asarray(rounds),
-            "step_size": np.asarray(rate),
-            "evaluated": np.asarray(evaluated),
-        }
-        return after, public
+        seen, looks = watching.kept(state), dict[str, NDArray[Any]]()
+        if evaluated:
+            seen, looks = watching.looked(self.network(setting), setting, theta, rounds, seen)
+        known = {"theta": theta, "rounds": np.asarray(rounds)}
+        public = {"step_size": np.asarray(rate), "evaluated": np.asarray(evaluated), **looks}
+        return {**known, **_prefixed(memory), **seen}, {**known, **public}
 
     def event(self, setting: Setting, ask: Ask, formed: Formed) -> Release | None:
         """Return a round of CLDP-SGD or DSS-SGD where it is one; see `item_event`."""
@@ -193,6 +195,12 @@ class CldpSgd(Task):
     def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
         """Return nothing: the answer is a model, and how good it is is in stream `learning`."""
         return None
+
+    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
+        """Return the last model, and the best one by the validation split, as named tensors."""
+        network = self.network(setting)
+        kept = {"last": state["theta"], **({"best": state["best"]} if "best" in state else {})}
+        return {f"model/{name}": dict(network.named(theta)) for name, theta in kept.items()}
 
     # For the analyst.
 
@@ -206,5 +214,25 @@ class CldpSgd(Task):
         """Return how the model does on held-out samples, and how training went."""
         rows = {"training": training.training_row(truth)}
         if bool(public[0]["evaluated"]):
-            rows["learning"] = training.learning_row(self.network(setting), setting, public[0])
+            rows |= self._evaluated(setting, public[0])
         return rows
+
+    def closing(self, setting: Setting, public: Arrays) -> dict[str, pa.RecordBatch]:
+        """Evaluate the last model, if that was not done."""
+        return {} if bool(public["evaluated"]) else self._evaluated(setting, public)
+
+    def _evaluated(self, setting: Setting, public: Arrays) -> dict[str, pa.RecordBatch]:
+        network = self.network(setting)
+        return {"learning": training.learning_row(network, setting, public, self.callback)}
+
+
+_PREFIX = "optimizer."
+
+
+def _prefixed(memory: Arrays) -> Arrays:
+    return {_PREFIX + name: column for name, column in memory.items()}
+
+
+def _remembered(state: Arrays) -> Arrays:
+    own = (name for name in state if name.startswith(_PREFIX))
+    return {name.removeprefix(_PREFIX): state[name] for name in own}

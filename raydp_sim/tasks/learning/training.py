@@ -12,6 +12,7 @@ from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.metrics.streams import released, simulation_only
 from raydp_sim.models.base import Classifier, Floats32, Network
 from raydp_sim.tasks.base import Arrays, Setting, Truth
+from raydp_sim.tasks.learning.callbacks import called
 from raydp_sim.tasks.learning.evaluation import score
 from raydp_sim.tasks.learning.samples import UNIT
 
@@ -79,14 +80,20 @@ def refuse_divergence(theta: Floats32, rounds: int, rate: float) -> None:
     )
 
 
-def learning_row(network: Network, setting: Setting, public: Arrays) -> pa.RecordBatch:
-    """Return how a released model does on the test samples."""
-    found = score(network, public["theta"], held_out(setting).test(), setting.labels)
+def learning_row(
+    network: Network, setting: Setting, public: Arrays, callback: str | None
+) -> pa.RecordBatch:
+    """Return how a released model does on the test samples, and on those for validation."""
+    samples = held_out(setting).test()
+    found = score(network, public["theta"], samples, setting.labels)
+    seen = ("validation_accuracy", "validation_loss")
     known: dict[str, Any] = {
         "round": int(public["rounds"]),
         "step_size": float(public["step_size"]),
         "test_accuracy": found.accuracy,
         "test_loss": found.loss,
+        **{name: float(public[name]) for name in seen if name in public},
+        **called(callback, network, public["theta"], samples),
     }
     return released(known)
 
