@@ -69,8 +69,8 @@ class LedgerActor:
             participants: as each collector knows them.
 
         Returns:
-            What is proved so far, how many clients this release was charged to, and what the papers'
-            own bound says so far, where they have one.
+            What is proved so far, how many clients this release was charged to, and what the
+            papers' own bound says so far, where they have one.
 
         Raises:
             RunError: when the task claims what is not so; nothing was written down.
