@@ -33,6 +33,7 @@ _TYPES = {
 }
 _EXPLAINED = {
     "Dataset": "What each client holds.",
+    "Partition": "Who holds which samples of labelled data ([more](learning-data.md)).",
     "Availability": "When each client can be reached, in seconds of virtual time.",
     "Latency": "How long a report takes, in seconds of virtual time from the ask.",
     "Participation": "Who takes part, and when a batch closes ([more](clients.md)).",
@@ -94,15 +95,21 @@ def anchor(heading: str) -> str:
     return kept.replace(" ", "-")
 
 
-def _sections(path: str, section: Schema, definitions: Schema) -> Iterator[tuple[str, str]]:
-    """Yield every section below one, by its name in the schema, with its path in the file."""
+def _sections(
+    path: str, section: Schema, definitions: Schema, above: tuple[str, ...] = ()
+) -> Iterator[tuple[str, str]]:
+    """Yield every section below one, by its name in the schema, with its path in the file.
+
+    A section that a piece of its own may hold is not entered again.
+    """
     for kind in section.get("oneOf", (section,)):
         for name, field in kind["properties"].items():
             for ref in _refs(field):
                 below = ref.rsplit("/", 1)[-1]
                 inner = f"{path}.{name}".lstrip(".")
                 yield below, inner
-                yield from _sections(inner, definitions[below], definitions)
+                if below not in above:
+                    yield from _sections(inner, definitions[below], definitions, (*above, below))
 
 
 def _refs(field: Schema) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim.errors import InputError
 from raydp_sim.registry import Piece
 
 Features = NDArray[np.float32]
@@ -60,9 +61,42 @@ class Labelled:
         own = None if self.test is None else self.test[rows]
         return replace(self, index=self.index[rows], sizes=self.sizes[rows], test=own)
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise InputError(
+            "the data are labelled samples, which only a task that trains a model can use; choose "
+            "such a task, or data that are vectors"
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that these clients add to the pool which all share."""
+        own = 0 if self.test is None else self.test.nbytes
+        return self.index.nbytes + self.sizes.nbytes + own
+
+    def with_rows(self, rows: NDArray[np.int64], other: "Labelled") -> "Labelled":
+        """Return the samples with some clients' replaced by others of the same pool."""
+        if other.pool is not self.pool or (self.test is None) != (other.test is None):
+            raise InputError(
+                "population.group_data must be of the data set that population.data is, with other "
+                "fields only, and with a personal_test if it has one"
+            )
+        width = max(self.index.shape[1], other.index.shape[1])
+        index, sizes = _widened(self.index, width), self.sizes.copy()
+        index[rows], sizes[rows] = _widened(other.index, width), other.sizes
+        own = self.test
+        if own is not None and other.test is not None:
+            own = own.with_rows(rows, other.test)
+        return replace(self, index=index, sizes=sizes, test=own)
+
     def take(self, chosen: NDArray[Any]) -> Examples:
         """Return the samples at some places of each client: (clients, places, ...)."""
         return examples(self.pool, self.classes, np.take_along_axis(self.index, chosen, axis=1))
+
+
+def _widened(index: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """Return a copy with more columns; they repeat the first."""
+    more = np.repeat(index[:, :1], width - index.shape[1], axis=1)
+    return np.concatenate([index, more], axis=1)
 
 
 def examples(pool: NDArray[Any], classes: NDArray[Any], numbers: NDArray[Any]) -> Examples:

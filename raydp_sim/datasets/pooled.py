@@ -42,7 +42,8 @@ class PooledData(Dataset):
             What is left over is unused.
         partition: who holds which samples.
         overlap: whether clients for whom no samples are left are dealt the whole pool anew, so that
-            some share samples with clients dealt before; without it nobody shares any.
+            some share samples with clients dealt before; without it nobody shares any. What is
+            guaranteed of a sample then holds for each copy, not for all of them together.
         only: the classes that are dealt; all unless given.
         validation: samples that no client holds, for choosing step sizes and when to stop: a
             fraction of those for training if below 1, else their number.
@@ -150,18 +151,18 @@ class PooledData(Dataset):
         """Say where the samples come from and how they are divided."""
         sizes, split = self._sizes, self._split
         kept = self._kept(sizes)
-        fewest, most = int(kept.min()), int(kept.max())
-        each = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
         parts = [
             self.described(),
             f"{len(split.dealt):,} samples of {self.labels()} classes for {self._clients:,} "
-            f"clients, {each} each ({self.partition.kind})",
+            f"clients, {_range(kept)} each ({self.partition.kind})",
         ]
         if self.personal_test:
-            parts.append(f"{int((sizes - kept).min()):,} or more of their own to test with")
+            parts.append(f"{_range(sizes - kept)} more of their own to test with")
         deals = -(-(self._clients or 1) // len(sizes))
         if deals > 1:
-            parts.append(f"dealt {deals:,} times, so that clients share samples")
+            parts.append(
+                f"dealt {deals:,} times, so that clients share samples: guarantees are of single copies"
+            )
         elif unused := len(split.dealt) - int(sizes.sum()):
             parts.append(f"{unused:,} unused")
         if len(split.validation):
@@ -239,7 +240,7 @@ class PooledData(Dataset):
     def _with_test(self, points: int) -> int:
         """Return how many samples a client needs to train on so many."""
         size = points + int(self.personal_test)
-        while int(self._kept(np.array([size]))[0]) < points:
+        while int(self._kept(np.array([size + 1]))[0]) <= points:
             size += 1
         return size
 
@@ -249,6 +250,11 @@ class _Split(NamedTuple):
 
     dealt: Numbers
     validation: Numbers
+
+
+def _range(numbers: Numbers) -> str:
+    least, most = int(numbers.min()), int(numbers.max())
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _laid_out(samples: Numbers, first: Numbers, sizes: Numbers, width: int) -> Numbers:

@@ -43,6 +43,7 @@ class Domain:
         power: p of "lp".
         questions: of categories, how many a client answers, each with dimension / questions of its
             own.
+        last: of "l2", bound of the last coordinate by itself; the ball is that of the others.
     """
 
     norm: Literal["binary", "l1", "l2", "linf", "lp", "category"]
@@ -50,6 +51,7 @@ class Domain:
     dimension: int
     power: float = 2.0
     questions: int = 1
+    last: float | None = None
 
     @property
     def choices(self) -> int:
@@ -134,6 +136,8 @@ class Domain:
             return "binary vectors {0, 1}^d"
         if self.norm == "category":
             return f"categories 0 to {self.choices - 1}"
+        if self.last is not None:
+            return f"l2 ball of radius {self.radius:g}, and [-{self.last:g}, {self.last:g}]"
         norm = f"l{self.power:g}" if self.norm == "lp" else self.norm
         return f"{norm} ball of radius {self.radius:g}"
 
@@ -213,6 +217,11 @@ class Domain:
             largest = np.abs(values).max(axis=1)
             scaled = np.abs(values) / np.maximum(largest, 1e-300)[:, None]
             return np.asarray(largest * (scaled**self.power).sum(axis=1) ** (1.0 / self.power))
+        if self.last is not None:
+            ball, last = values[:, :-1], np.abs(values[:, -1])
+            # The larger of two norms is a norm, whose ball is the product.
+            scaled = last * (self.radius / self.last)
+            return np.asarray(np.maximum(np.sqrt((ball * ball).sum(axis=1)), scaled))
         return np.asarray(np.sqrt((values * values).sum(axis=1)))
 
     def _project(self, values: Floats, size: Floats, clip: Clip) -> Floats:
@@ -220,5 +229,9 @@ class Domain:
             return np.asarray(values >= 0.5, dtype=np.float64)
         if self.norm == "linf" and clip == "clamp":
             return np.clip(values, -self.radius, self.radius)
+        if self.last is not None:
+            ball = Domain("l2", self.radius, self.dimension - 1)
+            kept = ball._project(values[:, :-1], ball._sizes(values[:, :-1]), clip)
+            return np.column_stack([kept, np.clip(values[:, -1], -self.last, self.last)])
         # Scaling towards 0 stays in the ball; for l2 it is the projection.
         return np.asarray(values * np.minimum(1.0, self.radius / np.maximum(size, 1e-300))[:, None])

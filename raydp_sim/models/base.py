@@ -12,6 +12,8 @@ from raydp_sim.random import Stream
 from raydp_sim.registry import Piece
 
 Floats32 = NDArray[np.float32]
+# Rows that callers hand to a network at a time: what it holds for the way back stays in cache.
+TILE = 64
 
 
 class Part(NamedTuple):
@@ -60,10 +62,11 @@ class Network(ABC):
         """
 
     def named(self, theta: Floats32) -> dict[str, Floats32]:
-        """Return the parameters as named tensors, as a `state_dict` has them."""
+        """Return the parameters (..., d) as named tensors, as a `state_dict` has them."""
         out, first = {}, 0
         for part in self.parts:
-            out[part.name] = theta[first : first + part.size].reshape(part.shape)
+            own = theta[..., first : first + part.size]
+            out[part.name] = own.reshape(*theta.shape[:-1], *part.shape)
             first += part.size
         return out
 

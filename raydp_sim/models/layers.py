@@ -99,7 +99,7 @@ class Convolution(Layer):
             made = np.matmul(turned, tape).reshape(len(found), self.filters, -1, channels)
             filters.reshape(len(found), self.filters, channels, -1)[:] = made.swapaxes(2, 3)
         np.matmul(
-            np.ones((1, flat.shape[1]), np.float32), flat, out=found[:, None, -self.filters :]
+            np.ones((1, flat.shape[1]), flat.dtype), flat, out=found[:, None, -self.filters :]
         )
         if first:
             return slopes
@@ -145,7 +145,7 @@ class Convolution(Layer):
         """
         height, width, channels = self.shape
         out = np.zeros(
-            (*spread.shape[:2], height + 2 * self.pad, width + 2 * self.pad, channels), np.float32
+            (*spread.shape[:2], height + 2 * self.pad, width + 2 * self.pad, channels), spread.dtype
         )
         step = self.stride
         for i in range(self.side):
@@ -222,7 +222,7 @@ class Bend(Layer):
 
     def forward(self, theta: Floats32, x: Floats32) -> tuple[Floats32, Any]:
         """Return tanh(x), or max(x, 0); the tape is the same."""
-        out = np.tanh(x) if self.kind == "tanh" else np.maximum(x, np.float32(0.0))
+        out: Floats32 = np.tanh(x) if self.kind == "tanh" else np.maximum(x, 0.0)
         return out, out
 
     def backward(
@@ -231,8 +231,8 @@ class Bend(Layer):
         """Multiply with 1 - tanh^2, or with 1 where x > 0."""
         if self.kind == "relu":
             return np.asarray(slopes * (tape > 0.0))
-        out = np.multiply(tape, tape)
-        np.subtract(np.float32(1.0), out, out=out)
+        out: Floats32 = np.multiply(tape, tape)
+        np.subtract(1.0, out, out=out)
         return np.multiply(out, slopes, out=out)
 
 

@@ -52,7 +52,7 @@ class Stack(Network):
     def backward(self, theta: Floats32, tape: Any, slopes: Floats32) -> Floats32:
         """Pass the slopes back through the layers."""
         rows = theta.reshape(-1, self.size)
-        found = np.empty((len(slopes), self.size), np.float32)
+        found = np.empty((len(slopes), self.size), slopes.dtype)
         places = list(self._own(rows))
         first = next(place for place, (layer, _) in enumerate(places) if layer.parts)
         for place in range(len(places) - 1, first - 1, -1):

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from raydp_sim.datasets import DATASETS
 from raydp_sim.datasets.base import Dataset
+from raydp_sim.datasets.labelled import Labelled
 from raydp_sim.model import Model
 from raydp_sim.population.availability import AVAILABILITY
 from raydp_sim.population.availability.always import Always
@@ -124,10 +125,15 @@ class Population(Model):
         held = self.data.hold(ids, stream)
         if not self.group_data:
             return held
-        held, members = np.array(held), self.members(ids, root)
+        members = self.members(ids, root)
+        held = held if isinstance(held, Labelled) else np.array(held)
         for name, data in self.group_data.items():
             rows = np.flatnonzero(members == self.groups.index(name))
-            held[rows] = data.hold(ids[rows], stream)
+            own = data.hold(ids[rows], stream)
+            if isinstance(held, Labelled):
+                held = held.with_rows(rows, own)
+            else:
+                held[rows] = own
         return held
 
     @cached_property

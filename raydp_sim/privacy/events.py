@@ -298,6 +298,26 @@ class GaussianRelease(_Protected):
 
 
 @dataclass(frozen=True)
+class GaussianReport(_Protected):
+    """Each charged client sent one report, made of Gaussian releases of its own data.
+
+    The view is the report itself, so the guarantee holds against everyone, the server included. A
+    report may be made of several releases, each of which may depend on those before it: together
+    they cost what one costs whose `noise_multiplier` z has 1/z^2 = sum 1/z_i^2 (Dong, Roth & Su
+    2022, Corollary 3.3). Neighbours replace the client's data. Charged: those who took part.
+
+    Example:
+        >>> GaussianReport(1.0).noise_multiplier
+        1.0
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        check_real(self, "noise_multiplier", above=0.0)
+
+
+@dataclass(frozen=True)
 class SubsampledGaussian(_Protected):
     """As `GaussianRelease`, of a Poisson sample: each record is used with probability `rate`.
 
@@ -364,6 +384,7 @@ Release = (
     | SubsampledMultiMessage
     | CldpRound
     | GaussianRelease
+    | GaussianReport
     | SubsampledGaussian
     | LaplaceRelease
     | SubsampledLaplace

@@ -6,19 +6,27 @@ charged with the batch. Never a mixture.
 """
 
 import contextlib
+import math
 from dataclasses import replace
 
 from raydp_sim.errors import bad_field
-from raydp_sim.mechanisms.base import LIMITS, Mechanism
+from raydp_sim.mechanisms.base import LIMITS, Mechanism, Target
 from raydp_sim.mechanisms.shuffled import largest_loss, with_loss
 from raydp_sim.population.participation.asynchronous import Asynchronous
 from raydp_sim.population.participation.over_selected import OverSelected
 from raydp_sim.population.participation.self_sampling import SelfSampling
 from raydp_sim.privacy.accountant import calibrate
 from raydp_sim.privacy.composition.search import largest_within
+from raydp_sim.privacy.curves.gaussian import gaussian_epsilon, gaussian_sigma
 from raydp_sim.privacy.curves.mixed import honest_clients
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
-from raydp_sim.privacy.events import Event, LocalReport, Release
+from raydp_sim.privacy.events import (
+    Event,
+    GaussianRelease,
+    GaussianReport,
+    LocalReport,
+    Release,
+)
 from raydp_sim.privacy.ledger.ledger import Agreed, Ledger, Rule
 from raydp_sim.privacy.ledger.views import charged_to_all
 from raydp_sim.scenario.file import Scenario
@@ -243,13 +251,16 @@ def calibrated(scenario: Scenario, mechanism: Mechanism) -> Mechanism:
     A client in every release, each with the smallest batch that is ever released, stays within the
     target by the best bound on the planned releases, as `account calibrate` finds it; the run
     itself may end below. No larger local guarantee was found to do so, and never is it less than
-    an even share of the target.
+    an even share of the target. Normal noise is not shared out evenly: releases with it are one
+    release of less noise.
     """
     target, spends = mechanism.target, scenario.task.spends
     if target is not None and target.epsilon < LIMITS[0] * spends:
         remedy = f"shared between {spends} releases it is below {LIMITS[0]:g}; raise it"
         raise bad_field("mechanism.target.epsilon", target.epsilon, remedy)
     shared = mechanism.calibrated(spends)
+    if target is not None and isinstance(shared.release(), GaussianRelease | GaussianReport):
+        return _with_normal_noise(scenario, mechanism, target, shared)
     if target is None or target.delta == 0.0 or not amplifies(shared, scenario.trust_model):
         # A pure target leaves no room for amplification, which always has a delta.
         return shared
@@ -284,3 +295,26 @@ def calibrated(scenario: Scenario, mechanism: Mechanism) -> Mechanism:
             return made(found)
         found *= min(0.999, target.epsilon / seen)
     return made(share)
+
+
+def _with_normal_noise(
+    scenario: Scenario, mechanism: Mechanism, target: Target, shared: Mechanism
+) -> Mechanism:
+    """Return the mechanism with the least noise at which all releases together meet the target.
+
+    T releases with noise z sqrt(T) times the sensitivity cost exactly what one with z costs (Dong,
+    Roth & Su 2022, Corollary 3.3). What a release by itself costs is stated at an even share of
+    delta. Never more noise than with an even share of epsilon.
+    """
+    parts = planned_releases(scenario, shared)
+    if len(parts) > 1 or mechanism.delta_field is None:
+        return shared
+    delta = shared.need_delta()
+    whole = gaussian_sigma(target.epsilon, target.delta) * (1.0 + 1e-9)
+    each = gaussian_epsilon(delta, whole * math.sqrt(parts[0].per_client))
+    if each <= shared.need_epsilon():
+        return shared
+    known = {mechanism.epsilon_field: each, mechanism.delta_field: delta, "target": None}
+    made = type(mechanism).model_validate({**mechanism.model_dump(), **known})
+    # Budgets are kept by divergences, which may see more.
+    return made if planned(scenario, made, target.delta) <= target.epsilon else shared

@@ -9,6 +9,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from raydp_sim.datasets import DATASETS
+from raydp_sim.datasets.partitions import PARTITIONS
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.population.availability import AVAILABILITY
 from raydp_sim.population.latency import LATENCY
@@ -19,6 +20,7 @@ from raydp_sim.tasks import TASKS
 
 ROOMS: tuple[Registry[Any], ...] = (
     DATASETS,
+    PARTITIONS,
     AVAILABILITY,
     LATENCY,
     PARTICIPATION,

@@ -239,9 +239,19 @@ class Task(Piece):
             data: what they hold, one row per client.
             memory: their state, one row per client.
             slots: of each client, where the ask has slots.
-            randomizer: for noise inside local steps; the answer's values are randomized anyway.
+            randomizer: randomizes the answer's values after this. Where the ask's mechanism adds
+                noise inside local steps, they are taken here, by `randomizer.walk.step`, and
+                `randomizer.walk.total` is the only answer that is let through.
             stream: of the task's own draws.
         """
+
+    def settle(self, setting: Setting, ask: Ask, total: Floats) -> Floats:
+        """Return what is kept of the sums of noisy directions after a step; all, by default.
+
+        For mechanisms that add noise inside local steps. It knows no data: what it does to noisy
+        values costs nothing.
+        """
+        return total
 
     def zero(self, setting: Setting, ask: Ask, reader: int) -> Any:
         """Return an empty accumulator of a reader."""

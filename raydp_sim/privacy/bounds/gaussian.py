@@ -1,7 +1,7 @@
 """The divergence of the Gaussian mechanism."""
 
 from raydp_sim.privacy.bound import RdpBound
-from raydp_sim.privacy.events import GaussianRelease
+from raydp_sim.privacy.events import GaussianRelease, GaussianReport
 
 
 class Gaussian(RdpBound):
@@ -13,11 +13,11 @@ class Gaussian(RdpBound):
     """
 
     name = "gaussian"
-    events = (GaussianRelease,)
+    events = (GaussianRelease, GaussianReport)
     source = "Mironov 2017, Corollary 3"
     real_orders = True
     streams = True
 
-    def one(self, event: GaussianRelease, alpha: float) -> float:
+    def one(self, event: GaussianRelease | GaussianReport, alpha: float) -> float:
         """Return the divergence at one order."""
         return alpha / 2.0 / event.noise_multiplier / event.noise_multiplier

@@ -35,6 +35,7 @@ _PURE: dict[type, Callable[[Any], tuple[float, ...]]] = {
     ev.SubsampledMultiMessage: lambda e: (subsample(math.fsum(e.losses), 0.0, e.rate)[0],),
     ev.CldpRound: _cldp,
     ev.GaussianRelease: lambda e: (math.inf,),
+    ev.GaussianReport: lambda e: (math.inf,),
     ev.SubsampledGaussian: lambda e: (math.inf,),
     ev.LaplaceRelease: lambda e: (e.epsilon,),
     # Adding a record costs less than removing it.
