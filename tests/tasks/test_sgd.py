@@ -12,11 +12,15 @@ from raydp_sim.mechanisms import make
 from raydp_sim.metrics import streams
 from raydp_sim.models.linear import Linear
 from raydp_sim.privacy import events as ev
+from raydp_sim.privacy.accountant import account
+from raydp_sim.privacy.bound import find_run
 from raydp_sim.privacy.ledger import store
 from raydp_sim.random import Stream
 from raydp_sim.run.play import prepare, reopen, run
 from raydp_sim.scenario import bound_mechanism, parse
+from raydp_sim.scenario.accounting import release_event
 from raydp_sim.tasks.base import Ask, Formed, Setting
+from raydp_sim.tasks.learning.evaluation import score
 from raydp_sim.tasks.learning.samples import drawn, gradients
 from raydp_sim.tasks.learning.sgd import CldpSgd
 
@@ -98,14 +102,12 @@ def test_the_mean_over_all_samples_and_reports_is_the_mean_clipped_gradient(k, s
 
 def one(rinf, symbol):
     """What the server decodes if this is the only message."""
-    payload = np.array([symbol], np.int64).astype(
-        rinf.wire.dtype if hasattr(rinf.wire, "dtype") else np.int64
-    )
+    payload = np.array([symbol], np.int64)
     return rinf.decode(rinf.fold(rinf.zero(), np.zeros(1, np.int64), payload), Stream(0))
 
 
 def test_with_coins_the_mean_is_unbiased_if_anyone_comes_and_short_of_it_otherwise():
-    rinf, values = clipped_gradients(0.2)
+    _, values = clipped_gradients(0.2)
     q, total, nobody = 0.3, np.zeros(4), 0.0
     for joined in itertools.product((0, 1), repeat=3):
         chance = math.prod(q if each else 1 - q for each in joined)
@@ -203,20 +205,16 @@ def test_a_run_states_the_unit_and_both_epsilons(tmp_path):
     assert own == sorted(own) and all(a >= b for a, b in zip(own, best, strict=True))
     assert privacy["epsilon_seed"] == own[-1]
     (event,) = set(charges(tmp_path / "run"))
-    from raydp_sim.privacy.bound import find_run
-
     assert own[-1] == find_run("rdp-subsampled").epsilon([(event, 4)], 1e-5).epsilon
 
 
 def test_the_printed_experiments_cost_what_is_known_of_them():
     """Spec section 8: the papers' bound, and the best one, at the rounds of the printed figures."""
-    from raydp_sim.privacy.accountant import account
-
     e2 = ev.SubsampledShuffle(1.5, 60_000, 10_000, "rbin", unit="item")
     for rounds, printed, best in ((210, 1.3934, 0.164), (1060, 2.9001, 0.397)):
         table = account([(e2, rounds)], 1e-5, names=("rdp-subsampled", "pld-law"))
         assert table["rdp-subsampled"].value == pytest.approx(printed, abs=5e-5)
-        assert table.epsilon == pytest.approx(best, abs=1e-3)
+        assert 0.98 * best < table.epsilon < best + 5e-4
 
 
 def test_a_target_is_met(tmp_path):
@@ -230,20 +228,16 @@ def test_a_target_is_met(tmp_path):
 
 
 def test_unequal_clients_are_charged_with_the_smallest_and_refused_where_several_points_are_drawn():
-    population = dealt(3, n=5000, partition={"kind": "unequal"}, points=None)
+    partition = {"kind": "unequal", "sigma": 1.0, "least": 2}
+    population = dealt(3, n=2000, partition=partition)
+    del population["data"]["points"]
     scenario = changed(population=population)
     sizes = scenario.population.hold(np.arange(120, dtype=np.uint32), scenario.stream(0)).sizes
-    fewest = scenario.population.data.shape()[0]
-    assert sizes.min() == fewest < sizes.max()
-    from raydp_sim.scenario.accounting import release_event
-
-    mechanism = bound_mechanism(scenario)
-    event = release_event(scenario, mechanism, 40)
-    points = getattr(event, "points", 1)
-    assert points == fewest
-    if fewest > 1:
-        with pytest.raises(InputError, match="sampled_points"):
-            changed(population=population, task={"sampled_points": 2})
+    assert sizes.min() == 2 < sizes.max()
+    event = release_event(scenario, bound_mechanism(scenario), 40)
+    assert isinstance(event, ev.CldpRound) and event.points == 2
+    with pytest.raises(InputError, match=r"task\.sampled_points is 2; client .* draw 1"):
+        changed(population=population, task={"sampled_points": 2})
 
 
 @pytest.mark.parametrize(
@@ -335,8 +329,6 @@ def test_models_are_named_tensors_and_the_best_is_the_one_of_the_validation_spli
     best = max(rows, key=lambda row: (row["validation_accuracy"], -row["round"]))
     with np.load(tmp_path / "run" / "model" / "best.npz") as kept:
         theta = np.concatenate([kept["weight"].ravel(), kept["bias"]])
-    from raydp_sim.tasks.learning.evaluation import score
-
     held_out = scenario.population.data.held_out()
     network = Linear().network((4, 4), 10)
     assert score(network, theta, held_out.validation(), 10).accuracy == best["validation_accuracy"]
@@ -391,7 +383,7 @@ def test_training_that_runs_away_stops_with_its_round_and_keeps_the_last_good_mo
         task={"rounds": 20, "step_size": {"kind": "piecewise", "values": [0.1, 1e7], "until": [2]}}
     )
     with pytest.raises(
-        RunError, match="after round 3 a parameter is .*step size 1e\\+07"
+        RunError, match=r"after round 3 a parameter is .*step size 1e\+07"
     ) as caught:
         run(wild, out=tmp_path / "run")
     assert not caught.value.resumable
