@@ -27,6 +27,7 @@ class PldCoins(RunBound):
 
     name = "pld-coins"
     events = (SelfSampledShuffle,)
+    by_name = True
     source = "coin_rounds.py and law_rounds.py; Zhu, Dong & Wang 2022"
     sharp = True
 
