@@ -46,7 +46,8 @@ def mms_parameters(
         clients: n.
         dimension: d.
         rounds: T.
-        epsilon, delta: of the whole run, user-level.
+        epsilon: of the whole run, user-level.
+        delta: that goes with it.
         c: see `safe_constant`; 2304 is what 003 prints.
 
     Example:

@@ -251,6 +251,7 @@ class FedAvg(Task):
             "training": simulation_only(
                 {
                     "round": rounds,
+                    "next_clip": float(public[0]["clip"]),
                     "update_norm": int(seen[1]) * UNIT / count,
                     "fraction_clipped": int(seen[2]) / count,
                 }
