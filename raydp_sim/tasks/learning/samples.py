@@ -64,7 +64,9 @@ def gradients(
     count = chosen.shape[1]
     together = max(1, _ROWS // count)
     made, seen = [], np.zeros(4, np.int64)
-    for first in range(0, max(1, len(chosen)), together):
+    if not len(chosen):
+        return Gradients(np.empty((0, network.size), np.float32), seen)
+    for first in range(0, len(chosen), together):
         part = slice(first, first + together)
         features, labels = data[part].take(chosen[part])
         flat, one = features.reshape(-1, 1, *features.shape[2:]), labels.reshape(-1, 1)
