@@ -100,6 +100,7 @@ class FedAvg(Task):
     )
     adaptive = True
     open_ended = False
+    sums_cut = False
     model: Annotated[Classifier, *piece(MODELS)] = Linear()
     steps: Annotated[int, Field(ge=1)] = 10
     local_step_size: Positive = 0.1
@@ -228,6 +229,11 @@ class FedAvg(Task):
         """Return nothing: the answer is a model."""
         return None
 
+    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
+        """Return the model as named tensors."""
+        theta = state["theta"].astype(np.float32)
+        return {"model/last": dict(self.network(setting).named(theta))}
+
     # For the analyst.
 
     def truth(self, setting: Setting, data: Any) -> Counts:
@@ -247,10 +253,12 @@ class FedAvg(Task):
                     "round": rounds,
                     "update_norm": int(seen[1]) * UNIT / count,
                     "fraction_clipped": int(seen[2]) / count,
-                    **local.accuracy_columns("starting", seen[3:]),
                 }
-            )
+            ),
+            **local.personal_row(rounds, {"starting": seen[3:]}),
         }
         if rounds % self.evaluate_every == 0 or rounds == self.rounds:
-            rows["learning"] = training.learning_row(self.network(setting), setting, public[0])
+            rows["learning"] = training.learning_row(
+                self.network(setting), setting, public[0], None
+            )
         return rows
