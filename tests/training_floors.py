@@ -20,10 +20,10 @@ from pathlib import Path
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ[_name] = "1"
 
-import numpy as np
+import numpy as np  # noqa: E402  # BLAS reads its number of threads when it is loaded
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tests import floors
+from tests import floors  # noqa: E402  # as a script it has only its own folder
 
 SAMPLES, POINTS, CLASSES, EPSILON, RADIUS = 60_000, 60, 10, 2.0, 0.01
 Round = Callable[[], np.ndarray]

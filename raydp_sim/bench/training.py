@@ -22,7 +22,7 @@ _PLAIN = {
     "kind": "central-gaussian",
     "radius": 1000.0,
     "epsilon": 10.0,
-    "delta": 1e-6,
+    "delta": 1e-12,
     "on_out_of_range": "clip",
 }
 Progress = Callable[[str], None]
@@ -40,6 +40,7 @@ class Case:
         rounds: of a measured segment.
         task, mechanism, trust: of the scenario.
         goal: least rounds per second, as a multiple of the floor's.
+        samples: that there are in all; clients share them where they hold more.
     """
 
     name: str
@@ -52,16 +53,18 @@ class Case:
     mechanism: dict[str, Any]
     trust: str = "shuffle"
     goal: float | None = None
+    samples: int = 60_000
 
     def scenario(self) -> Scenario:
         """Return what the actors play: samples of 28 x 28 that need no files."""
         points = 60 if self.task["kind"] == "fedavg" else 1
         data = {
             "kind": "synthetic-digits",
+            "n": self.samples,
             "side": 28,
             "points": points,
             "test": 100,
-            "overlap": points * self.clients > 60_000,
+            "overlap": points * self.clients > self.samples,
         }
         document: dict[str, Any] = {
             "name": f"bench-{self.name}",
