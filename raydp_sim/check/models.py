@@ -112,7 +112,7 @@ def pure(subject: ModelSubject) -> str:
     given = features.copy()
     logits, tape = subject.network.forward(theta, features)
     kept = logits.copy()
-    subject.tried(subject.own(5), *subject.rows(5, 2))
+    subject.tried(subject.own(5), features[::-1].copy(), labels)
     found = subject.network.backward(theta, tape, cross_entropy(logits, labels).slopes)
     again = subject.tried(theta, features, labels)
     require(

@@ -243,6 +243,14 @@ class CldpRound(_Protected):
     epsilon0-LDP message per point. Neighbours replace one POINT of one client. The analyst sees the
     multiset of messages, not who or what was sampled. Charged: everyone eligible.
 
+    Attributes:
+        epsilon0: local loss of one message, >= 0.
+        clients: n >= 1, eligible.
+        points: of each client; of the one that has fewest, where one is sampled of each.
+        sampled_clients: k in [1, n].
+        sampled_points: of each sampled client, in [1, points].
+        randomizer, alphabet: as for `Shuffle`.
+
     Example:
         >>> CldpRound(1.0, 3, 2, sampled_clients=2, sampled_points=1).rate
         0.3333333333333333
@@ -253,6 +261,8 @@ class CldpRound(_Protected):
     points: int
     sampled_clients: int
     sampled_points: int
+    randomizer: str | None = None
+    alphabet: int | None = None
     unit: Unit = field(default="item", kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -261,6 +271,7 @@ class CldpRound(_Protected):
         check_whole(self, "points")
         check_whole(self, "sampled_clients", most=self.clients)
         check_whole(self, "sampled_points", most=self.points)
+        check_alphabet(self)
 
     @property
     def rate(self) -> float:

@@ -29,7 +29,8 @@ def item_event(mechanism: Mechanism, formed: Formed, held: int, sampled: int) ->
         found = usual_event(mechanism, formed)
         return None if found is None else replace(found, unit="item")
     if formed.sampling == "uniform" and len(losses) == 1:
-        return CldpRound(losses[0], formed.clients, held, formed.reports, sampled)
+        known = (mechanism.randomizer(), mechanism.alphabet())
+        return CldpRound(losses[0], formed.clients, held, formed.reports, sampled, *known)
     return replace(shuffled_event(mechanism, formed.honest * sampled), unit="item")
 
 

@@ -167,21 +167,23 @@ class FedAvg(Task):
         """Take the local steps and report by how much the model has moved."""
         network, rounds = self.network(setting), int(ask.broadcast["rounds"])
         first, rate = ask.broadcast["theta"], np.float32(self.local_step_size)
-        theta = np.tile(first, (len(data), 1))
+        updates = np.empty((len(data), network.size), np.float32)
+        norms = np.empty(len(data), np.float32)
         for rows in local.tiles(data, self.batch):
-            own = None
+            own, moved = None, updates[rows]
             for step in range(self.steps):
                 if self.batch is not None:
                     own = local.batch_of(data[rows], self.batch, step, stream.take(rows))
                 elif own is None:
                     own = local.all_of(data[rows])
-                slope = local.slope(network, theta[rows], own).gradient
-                if self.proximal:
-                    slope += np.float32(self.proximal) * (theta[rows] - first)
-                theta[rows] -= rate * slope
-        local.refuse_runaway(theta, rounds)
-        updates = theta - first
-        norms = np.sqrt(np.vecdot(updates, updates))
+                # All begin with the same model.
+                slope = local.slope(network, first + moved if step else first, own).gradient
+                if step and self.proximal:
+                    slope += np.float32(self.proximal) * moved
+                slope *= -rate
+                moved[:] = moved + slope if step else slope
+            np.sqrt(np.vecdot(moved, moved), out=norms[rows])
+            local.refuse_runaway(norms[rows], rounds)
         clip = float(ask.broadcast["clip"])
         seen = np.zeros(6, np.int64)
         seen[:3] = len(data), exact(np.minimum(norms, _NORM)), int((norms > clip).sum())

@@ -16,7 +16,7 @@ from raydp_sim.models.losses import cross_entropy
 from raydp_sim.random import ClientStream
 from raydp_sim.tasks.learning.samples import drawn
 
-_ROWS = 4096  # samples that go through a model in one call
+_ROWS = 1024  # samples that go through a model in one call; few enough to stay in cache
 _SHARE = 2.0**30
 _EXPLODED = 1e6
 
