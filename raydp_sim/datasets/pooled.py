@@ -161,7 +161,7 @@ class PooledData(Dataset):
         deals = -(-(self._clients or 1) // len(sizes))
         if deals > 1:
             parts.append(
-                f"dealt {deals:,} times, so that clients share samples: guarantees are of single copies"
+                f"dealt {deals:,} times: clients share samples, and guarantees are of copies"
             )
         elif unused := len(split.dealt) - int(sizes.sum()):
             parts.append(f"{unused:,} unused")

@@ -19,6 +19,9 @@ def draw_accuracy(axis: Any, folder: Path) -> None:
     _curve(axis, rows, "validation_accuracy", _VALIDATION, ORANGE)
     training = streams.read(folder, "training")
     _curve(axis, training, "training_accuracy", "cohort, before its step (simulation)", PINK, 1)
+    own = streams.read(folder, "personal")
+    _curve(axis, own, "personal_accuracy", "personal models, own samples (simulation)", GREEN)
+    _curve(axis, own, "alone_accuracy", "trained alone, own samples (simulation)", PINK, 1)
     axis.set(xlabel="release", ylabel="accuracy")
     axis.set_title("What the model learned", loc="left")
 

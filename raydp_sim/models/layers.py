@@ -178,14 +178,15 @@ class MaxPool(Layer):
     def forward(self, theta: Floats32, x: Floats32) -> tuple[Floats32, Any]:
         """Take the largest along rows, then along columns."""
         along = self._largest(x, 3)
-        return self._largest(along, 2), (x, along)
+        out = self._largest(along, 2)
+        return out, (x, along, out)
 
     def backward(
         self, theta: Floats32, tape: Any, slopes: Floats32, found: Floats32, first: bool
     ) -> Floats32:
         """Give each slope to the pixel that was the largest."""
-        x, along = tape
-        return self._routed(x, self._routed(along, slopes, 2), 3)
+        x, along, out = tape
+        return self._routed(x, along, self._routed(along, out, slopes, 2), 3)
 
     def _parts(self, x: Floats32, axis: int) -> list[Floats32]:
         """Return the first, second, ... member of every window along an axis."""
@@ -201,16 +202,17 @@ class MaxPool(Layer):
             np.maximum(out, other, out=out)
         return out
 
-    def _routed(self, x: Floats32, slopes: Floats32, axis: int) -> Floats32:
+    def _routed(self, x: Floats32, largest: Floats32, slopes: Floats32, axis: int) -> Floats32:
+        """Give slopes to the first members of windows that are the largest."""
         out = np.zeros_like(x)
-        members, largest = self._parts(x, axis), self._largest(x, axis)
-        open_ = slopes
-        places = self._parts(out, axis)
-        for member, place in zip(members[:-1], places[:-1], strict=True):
-            part = open_ * (member == largest)
-            place += part
-            open_ = open_ - part
-        places[-1][...] += open_
+        *members, _ = self._parts(x, axis)
+        *places, last = self._parts(out, axis)
+        left = slopes
+        for member, place in zip(members, places, strict=True):
+            own = left * (member == largest)
+            place += own
+            left = left - own
+        last += left
         return out
 
 

@@ -31,8 +31,11 @@ class LinearNetwork(Network):
 
     def backward(self, theta: Floats32, tape: Any, slopes: Floats32) -> Floats32:
         """Return sum over samples of slope x and of slope."""
-        weight = np.matmul(slopes.swapaxes(-1, -2), tape).reshape(len(slopes), -1)
-        return np.concatenate([weight, slopes.sum(axis=1)], axis=1)
+        found = np.empty((len(slopes), self.size), slopes.dtype)
+        weight = found[:, : -self.classes].reshape(len(slopes), self.classes, self.width)
+        np.matmul(slopes.swapaxes(1, 2), tape, out=weight)
+        np.sum(slopes, axis=1, out=found[:, -self.classes :])
+        return found
 
     def _split(self, theta: Floats32) -> tuple[Floats32, Floats32]:
         cut = self.classes * self.width

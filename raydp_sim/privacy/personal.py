@@ -13,6 +13,7 @@ Where a noise is missing each of them is infinite (`none`). The ledger charges `
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -28,7 +29,8 @@ from raydp_sim.privacy.curves.adaped import (
 from raydp_sim.privacy.events import SubsampledGaussian
 
 Neighbours = Literal["add-remove", "replace-one"]
-_STEPS = 200
+# Of the searches: the first for a minimum, which is flat, the second for a root.
+_GOLDEN, _HALVES = 48, 64
 
 
 @dataclass(frozen=True)
@@ -133,12 +135,13 @@ def linear_epsilon(rho: float, delta: float) -> float:
     centre = 0.5 * math.log(-math.log(delta) / rho)
     low, high = centre - 4.0, centre + 4.0
     ratio = (math.sqrt(5.0) - 1.0) / 2.0
-    for _ in range(_STEPS):
+    for _ in range(_GOLDEN):
         a, b = high - ratio * (high - low), low + ratio * (high - low)
         low, high = (low, b) if epsilon(a) <= epsilon(b) else (a, high)
     return epsilon(0.5 * (low + high))
 
 
+@lru_cache(maxsize=256)
 def linear_rho(epsilon: float, delta: float) -> float:
     """Return the largest rho whose `linear_epsilon` is at most epsilon.
 
@@ -147,7 +150,7 @@ def linear_rho(epsilon: float, delta: float) -> float:
         0.342743
     """
     low, high = -60.0, math.log(epsilon)
-    for _ in range(_STEPS):
+    for _ in range(_HALVES):
         middle = 0.5 * (low + high)
         if linear_epsilon(math.exp(middle), delta) <= epsilon:
             low = middle
@@ -187,7 +190,7 @@ def calibrated_aggregate(
         # (2 steps cost/K) rounds = rho
         return noises(linear_rho(epsilon, delta) * sampled / (2.0 * steps * rounds))
     low, high = -40.0, 10.0
-    for _ in range(60):
+    for _ in range(_HALVES):
         middle = 0.5 * (low + high)
         found = Personal(rounds, steps, clients, sampled, noises(math.exp(middle)))
         if found.aggregate(delta, "replace-one") <= epsilon:

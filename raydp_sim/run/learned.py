@@ -8,8 +8,8 @@ import numpy as np
 
 from raydp_sim.metrics import streams
 
-STREAM = "learning"
-_NOT_SCORES = {*streams.KEY, "round", "step_size"}
+STREAM, PERSONAL = "learning", "personal"
+_NOT_SCORES = {*streams.KEY, "round", "step_size", "clients"}
 _PUBLIC_SPLIT = (
     "models are chosen by samples that are taken to be public; looking at them is not accounted for"
 )
@@ -21,9 +21,15 @@ def learned(folder: Path) -> tuple[dict[str, float], dict[str, float]]:
     Args:
         folder: of the streams.
     """
-    rows = streams.read(folder, STREAM).to_pylist()
-    last = {row["repetition"]: row for row in rows}
     means, errors = dict[str, float](), dict[str, float]()
+    for stream in (STREAM, PERSONAL):
+        _finals(streams.read(folder, stream).to_pylist(), means, errors)
+    return means, errors
+
+
+def _finals(rows: list[dict[str, Any]], means: dict[str, float], errors: dict[str, float]) -> None:
+    """Add the last scores of a stream."""
+    last = {row["repetition"]: row for row in rows}
     for name in rows[-1] if rows else ():
         if name in _NOT_SCORES:
             continue
@@ -31,7 +37,6 @@ def learned(folder: Path) -> tuple[dict[str, float], dict[str, float]]:
         means[name] = float(finals.mean())
         if len(finals) > 1:
             errors[name] = float(finals.std(ddof=1) / math.sqrt(len(finals)))
-    return means, errors
 
 
 def section(folder: Path, run: Path) -> dict[str, Any]:

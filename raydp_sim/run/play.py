@@ -175,13 +175,16 @@ class Run:
         saved["run"] = {"complete": np.array(sorted(self.complete), np.int64)}
         made = Checkpoint(repetition, finished, saved)
         self.directory.save(made, conductor.shards())
-        self._write_files(repetition, saved["state"])
+        self._write_files(repetition, saved["state"], made)
         conductor.crew.checkpoint = self._shards(made)
         conductor.checkpointed()
 
-    def _write_files(self, repetition: int, state: Arrays) -> None:
+    def _write_files(self, repetition: int, state: Arrays, made: Checkpoint) -> None:
         """Write what the task lets its user take away: always that of the last checkpoint."""
-        files = self.scenario.task.files(setting_of(self.scenario), state)
+        task, setting = self.scenario.task, setting_of(self.scenario)
+        files = task.files(setting, state)
+        if task.keeps_own and (own := self._shards(made)(0, 1 << 32)) is not None:
+            files = {**files, **task.own_files(setting, own)}
         for name, arrays in files.items():
             folder, _, last = name.rpartition("/")
             place = folder if self.scenario.repeat == 1 else f"{folder}/repetition-{repetition}"

@@ -310,11 +310,14 @@ def _with_normal_noise(
     if len(parts) > 1 or mechanism.delta_field is None:
         return shared
     delta = shared.need_delta()
-    whole = gaussian_sigma(target.epsilon, target.delta) * (1.0 + 1e-9)
-    each = gaussian_epsilon(delta, whole * math.sqrt(parts[0].per_client))
-    if each <= shared.need_epsilon():
-        return shared
-    known = {mechanism.epsilon_field: each, mechanism.delta_field: delta, "target": None}
-    made = type(mechanism).model_validate({**mechanism.model_dump(), **known})
-    # Budgets are kept by divergences, which may see more.
-    return made if planned(scenario, made, target.delta) <= target.epsilon else shared
+    whole = gaussian_sigma(target.epsilon, target.delta) * math.sqrt(parts[0].per_client)
+    # Runs are accounted for with a little room, and budgets by divergences, which see more.
+    for slack in (1e-9, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1):
+        each = gaussian_epsilon(delta, whole * (1.0 + slack))
+        if each <= shared.need_epsilon():
+            break
+        known = {mechanism.epsilon_field: each, mechanism.delta_field: delta, "target": None}
+        made = type(mechanism).model_validate({**mechanism.model_dump(), **known})
+        if planned(scenario, made, target.delta) <= target.epsilon:
+            return made
+    return shared

@@ -26,8 +26,8 @@ def _bind(scenario: Scenario) -> Mechanism:
     honest = honest_clients(scenario.shuffle.min_batch, scenario.privacy.honest_fraction)
     try:
         reports = max(1, int(scenario.participation.expected(scenario.population.clients, 1.0)))
-        known = filled(scenario).for_batches(honest).for_run(scenario.task.rounds, reports)
-        return calibrated(scenario, known)
+        bound = filled(scenario).for_batches(honest).for_run(scenario.task.rounds, reports)
+        return calibrated(scenario, bound)
     except ValidationError as error:
         known = set(type(scenario.mechanism).model_fields)
         raise InputError(describe(error, known, prefix=("mechanism",))) from None

@@ -314,6 +314,18 @@ class Task(Piece):
         """
         return {}
 
+    @property
+    def keeps_own(self) -> bool:
+        """Whether `own_files` are written."""
+        return False
+
+    def own_files(self, setting: Setting, memory: Arrays) -> dict[str, Arrays]:
+        """Return what of all clients' state is written down at the end of a run, as `files`.
+
+        In the field nobody could: each client has its own.
+        """
+        return {}
+
     # For the analyst of a simulation only: no actor of the protocol sees any of it.
 
     @abstractmethod

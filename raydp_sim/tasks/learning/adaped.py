@@ -10,11 +10,11 @@ from pydantic import Field
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.randomizer import Randomizer
 from raydp_sim.mechanisms.walk import Walk
-from raydp_sim.metrics.streams import released, simulation_only
+from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.models import MODELS
 from raydp_sim.models.base import Classifier, Floats32, Network
 from raydp_sim.models.linear import Linear
-from raydp_sim.models.losses import cross_entropy
+from raydp_sim.models.losses import cross_entropy, divergence
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import piece
 from raydp_sim.tasks.base import (
@@ -30,7 +30,6 @@ from raydp_sim.tasks.base import (
     Truth,
 )
 from raydp_sim.tasks.learning import local, training
-from raydp_sim.tasks.learning.distillation import distillation
 from raydp_sim.tasks.learning.noisy_steps import accountants, noisy_steps
 from raydp_sim.tasks.learning.samples import held_labels
 from raydp_sim.tasks.learning.schedules import Positive
@@ -102,6 +101,7 @@ class AdaPeD(Task):
     )
     adaptive = True
     open_ended = False
+    sums_cut = False
     model: Annotated[Classifier, *piece(MODELS)] = Linear()
     step_sizes: tuple[Positive, Positive, Positive] = (0.5, 0.1, 0.005)
     psi: Positive = 2.0
@@ -189,7 +189,7 @@ class AdaPeD(Task):
         after = {"theta": theta} | ({} if alone is None else {"alone": alone})
         seen = np.zeros(10, np.int64)
         seen[0] = floored
-        if (told.rounds + 1) % self.evaluate_every == 0 or told.rounds + 1 == self.rounds:
+        if self._due(told.rounds + 1):
             for place, models in enumerate((theta, told.mu, alone)):
                 if models is not None:
                     tested = local.own_accuracy(network, models, data)
@@ -214,11 +214,26 @@ class AdaPeD(Task):
         psi = max(self.psi_least, float(state["psi"]) - self.step_sizes[2] * float(moved[-1]))
         training.refuse_divergence(mu.astype(np.float32), rounds, self.step_sizes[1])
         after = {"mu": mu, "psi": np.asarray(psi), "rounds": np.asarray(rounds)}
-        return after, {**after, "theta": mu.astype(np.float32)}
+        known = {"theta": mu.astype(np.float32), "step_size": np.asarray(self.step_sizes[1])}
+        return after, {"psi": np.asarray(psi), "rounds": np.asarray(rounds), **known}
 
     def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
         """Return nothing: the answer are models."""
         return None
+
+    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
+        """Return the common model as named tensors, and psi."""
+        common = dict(self.network(setting).named(state["mu"].astype(np.float32)))
+        return {"model/common": {**common, "psi": state["psi"]}}
+
+    @property
+    def keeps_own(self) -> bool:
+        """Whether personal models are written down."""
+        return self.keep_personal
+
+    def own_files(self, setting: Setting, memory: Arrays) -> dict[str, Arrays]:
+        """Return the personal models, one row per client."""
+        return local.personal_files(self.network(setting), memory)
 
     # For the analyst.
 
@@ -233,18 +248,27 @@ class AdaPeD(Task):
         rounds, seen = int(public[0]["rounds"]), truth.seen
         assert seen is not None
         steps = max(1, truth.clipped.values // 2)
-        known = released({"round": rounds, "psi": float(public[0]["psi"])})
+        sums = {"personal": seen[1:4], "starting": seen[4:7], "alone": seen[7:10]}
         rows = {
-            "learning": known,
             "accountants": accountants(setting, ask.mechanism, rounds, truth.reports),
+            "training": simulation_only(
+                {
+                    "round": rounds,
+                    "psi_at_least": int(seen[0]) / steps,
+                    "fraction_clipped": truth.clipped.rows / max(1, truth.clipped.values),
+                }
+            ),
+            **local.personal_row(rounds, sums),
         }
-        scores: dict[str, Any] = {}
-        for name, first in (("personal", 1), ("starting", 4), ("alone", 7)):
-            scores |= local.accuracy_columns(name, seen[first : first + 3])
-        scores["psi_at_least"] = int(seen[0]) / steps
-        scores["fraction_clipped"] = truth.clipped.rows / max(1, truth.clipped.values)
-        rows["training"] = simulation_only({"round": rounds, **scores})
+        if self._due(rounds):
+            rows["learning"] = training.learning_row(
+                self.network(setting), setting, public[0], None
+            )
         return rows
+
+    def _due(self, rounds: int) -> bool:
+        """Say whether models are tested after so many rounds."""
+        return rounds % self.evaluate_every == 0 or rounds == self.rounds
 
     def _first(self, setting: Setting) -> Floats32:
         return self.network(setting).init(Stream(self.init_seed).at("model"))
@@ -270,16 +294,16 @@ class AdaPeD(Task):
         mu, psi = self._copies(told, walk.total[rows])
         common, common_tape = network.forward(mu, own.features)
         logits, tape = network.forward(theta, own.features)
-        pull = distillation(logits, common).personal / (2.0 * psi)[:, None, None]
+        pull = divergence(common, logits).q_slopes / (2.0 * psi)[:, None, None]
         slopes = (cross_entropy(logits, own.labels).slopes + pull) * weights
         gradient = network.backward(theta, tape, slopes.astype(np.float32))
         theta = theta - np.float32(self.step_sizes[0]) * gradient
         logits, _ = network.forward(theta, own.features)
-        slopes = distillation(logits, common).common * weights / (2.0 * psi)[:, None, None]
+        slopes = divergence(common, logits).p_slopes * weights / (2.0 * psi)[:, None, None]
         walk.step(DIRECTION, network.backward(mu, common_tape, slopes.astype(np.float32)), rows)
         mu, psi = self._copies(told, walk.total[rows])
         common, _ = network.forward(mu, own.features)
-        apart = (distillation(logits, common).values * own.weights).sum(axis=1)
+        apart = (divergence(common, logits).values * own.weights).sum(axis=1)
         slope = 1.0 / (2.0 * psi) - apart / (2.0 * psi * psi)
         walk.step(PSI, slope[:, None], rows)
         return theta

@@ -76,6 +76,7 @@ class DpFedAvg(Task):
     )
     adaptive = True
     open_ended = False
+    sums_cut = False
     model: Annotated[Classifier, *piece(MODELS)] = Linear()
     step_size: Positive = 0.5
     batch: Annotated[int, Field(ge=1)] | None = None
@@ -163,6 +164,11 @@ class DpFedAvg(Task):
         """Return nothing: the answer is a model."""
         return None
 
+    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
+        """Return the model as named tensors."""
+        theta = state["theta"].astype(np.float32)
+        return {"model/last": dict(self.network(setting).named(theta))}
+
     # For the analyst.
 
     def truth(self, setting: Setting, data: Any) -> Counts:
@@ -180,11 +186,13 @@ class DpFedAvg(Task):
             "training": simulation_only(
                 {
                     "round": rounds,
-                    **local.accuracy_columns("starting", seen),
                     "fraction_clipped": truth.clipped.rows / max(1, truth.clipped.values),
                 }
             ),
+            **local.personal_row(rounds, {"starting": seen}),
         }
         if rounds % self.evaluate_every == 0 or rounds == self.rounds:
-            rows["learning"] = training.learning_row(self.network(setting), setting, public[0])
+            rows["learning"] = training.learning_row(
+                self.network(setting), setting, public[0], None
+            )
         return rows

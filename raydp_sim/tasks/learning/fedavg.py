@@ -100,6 +100,7 @@ class FedAvg(Task):
     )
     adaptive = True
     open_ended = False
+    sums_cut = False
     model: Annotated[Classifier, *piece(MODELS)] = Linear()
     steps: Annotated[int, Field(ge=1)] = 10
     local_step_size: Positive = 0.1
@@ -166,21 +167,23 @@ class FedAvg(Task):
         """Take the local steps and report by how much the model has moved."""
         network, rounds = self.network(setting), int(ask.broadcast["rounds"])
         first, rate = ask.broadcast["theta"], np.float32(self.local_step_size)
-        theta = np.tile(first, (len(data), 1))
+        updates = np.empty((len(data), network.size), np.float32)
+        norms = np.empty(len(data), np.float32)
         for rows in local.tiles(data, self.batch):
-            own = None
+            own, moved = None, updates[rows]
             for step in range(self.steps):
                 if self.batch is not None:
                     own = local.batch_of(data[rows], self.batch, step, stream.take(rows))
                 elif own is None:
                     own = local.all_of(data[rows])
-                slope = local.slope(network, theta[rows], own).gradient
-                if self.proximal:
-                    slope += np.float32(self.proximal) * (theta[rows] - first)
-                theta[rows] -= rate * slope
-        local.refuse_runaway(theta, rounds)
-        updates = theta - first
-        norms = np.sqrt(np.vecdot(updates, updates))
+                # All begin with the same model.
+                slope = local.slope(network, first + moved if step else first, own).gradient
+                if step and self.proximal:
+                    slope += np.float32(self.proximal) * moved
+                slope *= -rate
+                moved[:] = moved + slope if step else slope
+            np.sqrt(np.vecdot(moved, moved), out=norms[rows])
+            local.refuse_runaway(norms[rows], rounds)
         clip = float(ask.broadcast["clip"])
         seen = np.zeros(6, np.int64)
         seen[:3] = len(data), exact(np.minimum(norms, _NORM)), int((norms > clip).sum())
@@ -228,6 +231,11 @@ class FedAvg(Task):
         """Return nothing: the answer is a model."""
         return None
 
+    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
+        """Return the model as named tensors."""
+        theta = state["theta"].astype(np.float32)
+        return {"model/last": dict(self.network(setting).named(theta))}
+
     # For the analyst.
 
     def truth(self, setting: Setting, data: Any) -> Counts:
@@ -245,12 +253,15 @@ class FedAvg(Task):
             "training": simulation_only(
                 {
                     "round": rounds,
+                    "next_clip": float(public[0]["clip"]),
                     "update_norm": int(seen[1]) * UNIT / count,
                     "fraction_clipped": int(seen[2]) / count,
-                    **local.accuracy_columns("starting", seen[3:]),
                 }
-            )
+            ),
+            **local.personal_row(rounds, {"starting": seen[3:]}),
         }
         if rounds % self.evaluate_every == 0 or rounds == self.rounds:
-            rows["learning"] = training.learning_row(self.network(setting), setting, public[0])
+            rows["learning"] = training.learning_row(
+                self.network(setting), setting, public[0], None
+            )
         return rows

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from raydp_sim.datasets.labelled import Labelled
 from raydp_sim.errors import InputError, RunError
 from raydp_sim.mechanisms.base import Counts
-from raydp_sim.metrics.streams import unknown_as_null
+from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.models.base import Floats32, Network
 from raydp_sim.models.losses import cross_entropy
 from raydp_sim.random import ClientStream
 from raydp_sim.tasks.learning.samples import drawn
 
-_ROWS = 4096  # samples that go through a model in one call
+_ROWS = 1024  # samples that go through a model in one call; few enough to stay in cache
 _SHARE = 2.0**30
 _EXPLODED = 1e6
 
@@ -145,11 +145,24 @@ class Spread(NamedTuple):
     deviation: float
 
 
-def accuracy_columns(name: str, sums: Counts) -> dict[str, pa.Array]:
-    """Return an accuracy and its spread over clients as columns; null where nobody was tested."""
-    found = spread(sums)
-    known = {f"{name}_accuracy": found.mean, f"{name}_accuracy_sd": found.deviation}
-    return {column: unknown_as_null(np.array([value])) for column, value in known.items()}
+def personal_row(rounds: int, sums: dict[str, Counts]) -> dict[str, pa.RecordBatch]:
+    """Return stream `personal`: accuracies on clients' own test samples, with their spreads.
+
+    It has a row where somebody was tested.
+
+    Args:
+        rounds: so far.
+        sums: of `own_accuracy`, by the name of the models.
+    """
+    columns: dict[str, float] = {}
+    for name, each in sums.items():
+        if each[0]:
+            found = spread(each)
+            columns |= {f"{name}_accuracy": found.mean, f"{name}_accuracy_sd": found.deviation}
+    if not columns:
+        return {}
+    clients = max(int(each[0]) for each in sums.values())
+    return {"personal": simulation_only({"round": rounds, "clients": clients, **columns})}
 
 
 def spread(sums: Counts) -> Spread:
@@ -164,3 +177,12 @@ def spread(sums: Counts) -> Spread:
         return Spread(float("nan"), float("nan"))
     mean, square = (int(each) / _SHARE / count for each in sums[1:])
     return Spread(mean, max(0.0, square - mean * mean) ** 0.5)
+
+
+def personal_files(network: Network, memory: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return clients' own models as named tensors with one row per client, by file."""
+    out, first, theta = {}, 0, memory["theta"]
+    for part in network.parts:
+        out[part.name] = theta[:, first : first + part.size].reshape(-1, *part.shape)
+        first += part.size
+    return {"model/personal": out}

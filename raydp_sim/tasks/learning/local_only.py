@@ -10,7 +10,6 @@ from pydantic import Field
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.models import MODELS
 from raydp_sim.models.base import Classifier, Network
 from raydp_sim.models.linear import Linear
@@ -69,6 +68,7 @@ class LocalOnly(Task):
     )
     adaptive = True
     open_ended = False
+    sums_cut = False
     model: Annotated[Classifier, *piece(MODELS)] = Linear()
     step_size: Positive = 0.5
     steps: Annotated[int, Field(ge=1)] = 10
@@ -155,6 +155,15 @@ class LocalOnly(Task):
         """Return nothing: nothing is released."""
         return None
 
+    @property
+    def keeps_own(self) -> bool:
+        """Whether the models are written down."""
+        return self.keep_personal
+
+    def own_files(self, setting: Setting, memory: Arrays) -> dict[str, Arrays]:
+        """Return the models, one row per client."""
+        return local.personal_files(self.network(setting), memory)
+
     # For the analyst.
 
     def truth(self, setting: Setting, data: Any) -> Counts:
@@ -166,5 +175,4 @@ class LocalOnly(Task):
     ) -> dict[str, pa.RecordBatch]:
         """Return how the models do on their clients' own test samples."""
         assert truth.seen is not None
-        known = local.accuracy_columns("alone", truth.seen)
-        return {"training": simulation_only({"round": int(public[0]["rounds"]), **known})}
+        return local.personal_row(int(public[0]["rounds"]), {"alone": truth.seen})

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from raydp_sim.datasets.labelled import Labelled
 from raydp_sim.errors import InputError, RunError
 from raydp_sim.mechanisms.base import Counts
-from raydp_sim.models.base import Floats32, Network
+from raydp_sim.models.base import TILE, Floats32, Network
 from raydp_sim.models.losses import cross_entropy
 from raydp_sim.random import ClientStream
 
@@ -16,7 +16,6 @@ UNIT = 2.0**-16
 """In which losses and norms are summed, so that sums are exact integers."""
 _MOST = 2.0**26  # where norms are cut off in sums: with it 2^20 of them cannot overflow
 _EXPLODED = 1e6
-_ROWS = 1024  # samples whose gradients are computed in one call
 
 
 def drawn(sizes: NDArray[np.int64], count: int, stream: ClientStream) -> NDArray[np.int64]:
@@ -62,8 +61,9 @@ def gradients(
         RunError: a loss or a gradient is not a number, or beyond all measure.
     """
     count = chosen.shape[1]
-    together = max(1, _ROWS // count)
-    made, seen = [], np.zeros(4, np.int64)
+    together = max(1, TILE // count)
+    values = np.empty((chosen.size, network.size), np.float32)
+    seen = np.zeros(4, np.int64)
     if not len(chosen):
         return Gradients(np.empty((0, network.size), np.float32), seen)
     for first in range(0, len(chosen), together):
@@ -77,8 +77,8 @@ def gradients(
         _refuse_runaway(loss.values, norms, rounds)
         hits = int((logits.argmax(axis=-1) == one).sum())
         seen += [len(own), exact(loss.values), hits, exact(np.minimum(norms, _MOST))]
-        made.append(own)
-    return Gradients(made[0] if len(made) == 1 else np.concatenate(made), seen)
+        values[first * count : (first + together) * count] = own
+    return Gradients(values, seen)
 
 
 def exact(numbers: NDArray[Any]) -> int:
