@@ -179,6 +179,16 @@ class PooledData(Dataset):
         pool = self.tested()
         return examples(pool.features, pool.labels, np.arange(len(pool.labels)))
 
+    def __eq__(self, other: object) -> bool:
+        """Compare what was written; what was worked out from it are arrays, and follows."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._clients == other._clients and all(
+            getattr(self, name) == getattr(other, name) for name in type(self).model_fields
+        )
+
+    __hash__ = Dataset.__hash__
+
     def _again(self, clients: int | None, **changed: Any) -> "PooledData":
         """Return a copy that remembers nothing of what was worked out for this one."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
