@@ -3,6 +3,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 BIN := .venv/bin
 READY := .venv/ready
+LEARN := .venv/learn
 # In collection order, so that the process with Ray, which takes the longest, starts first.
 SPREAD := -q -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder --durations 20
 
@@ -20,7 +21,7 @@ test: check  ## every gate, as in CI
 test-all: check  ## also what is too slow for CI
 	$(BIN)/python -m pytest $(SPREAD)
 
-check: $(READY)
+check: $(READY) $(LEARN)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -33,7 +34,7 @@ format: $(READY)
 docs: $(READY)  ## print the field reference anew
 	$(BIN)/raydp-sim schema --markdown > docs/fields.md
 
-setup: $(READY)
+setup: $(READY) $(LEARN)
 
 # Made anew only when what it depends on changes.
 $(READY): pyproject.toml constraints.txt
@@ -42,6 +43,12 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev]"
 	@touch $(READY)
+
+# PyTorch, which tests compare models with; a first scenario should not wait for it. Built for CPUs,
+# where the package index has such a build.
+$(LEARN): $(READY)
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[learn]"
+	@touch $(LEARN)
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -52,8 +52,8 @@ class Registry(Generic[P]):
         """Every class of the package that extends the base and names a kind of its own."""
         found: dict[str, type[P]] = {}
         package = importlib.import_module(self.package)
-        for module_info in pkgutil.iter_modules(package.__path__):
-            module = importlib.import_module(f"{self.package}.{module_info.name}")
+        for module_info in pkgutil.walk_packages(package.__path__, f"{self.package}."):
+            module = importlib.import_module(module_info.name)
             for _, cls in inspect.getmembers(module, inspect.isclass):
                 own = cls.__module__ == module.__name__ and "kind" in vars(cls)
                 if own and issubclass(cls, self.base):
@@ -114,11 +114,11 @@ class Registry(Generic[P]):
         """
         if ":" not in kind:
             return kind in self.kinds
-        cls = _at(kind)
+        cls = at_path(kind)
         return inspect.isclass(cls) and issubclass(cls, self.base)
 
     def _imported(self, path: str) -> type[P]:
-        cls = _at(path)
+        cls = at_path(path)
         if not (inspect.isclass(cls) and issubclass(cls, self.base)):
             raise _refusal(f"it must be a subclass of {self.base.__module__}.{self.base.__name__}")
         if (wanting := missing(cls, self.base)) is not None:
@@ -126,8 +126,12 @@ class Registry(Generic[P]):
         return cls
 
 
-def _at(path: str) -> Any:
-    """Return what an import path names."""
+def at_path(path: str) -> Any:
+    """Return what an import path `package.module:name` names.
+
+    Raises:
+        PydanticCustomError: there is nothing there.
+    """
     module_name, _, class_name = path.partition(":")
     for place in os.environ.get(_SEARCH, "").split(os.pathsep):
         # Last, so that a file of the user's cannot hide a module of someone else.

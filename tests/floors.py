@@ -203,21 +203,21 @@ def measure(play: Round, rounds: int) -> dict[str, float]:
     }
 
 
-def serve() -> None:
+def serve(cases: dict[str, Callable[[int], Round]]) -> None:
     """Answer requests until standard input ends."""
     made: tuple[str, str] | None = None
     play: Round
     for line in sys.stdin:
         case, clients, rounds = line.split()
         if made != (case, clients):
-            made, play = (case, clients), CASES[case][0](int(clients))
+            made, play = (case, clients), cases[case](int(clients))
         print(json.dumps(measure(play, int(rounds))), flush=True)
 
 
 def main() -> None:
     """Serve, or play the cases named on the command line."""
     if len(sys.argv) == 1:
-        serve()
+        serve({name: make for name, (make, _) in CASES.items()})
     for case in sys.argv[1:]:
         make, clients = CASES[case]
         play = make(clients)

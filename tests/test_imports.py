@@ -38,8 +38,17 @@ def test_ray_is_imported_by_actors_and_run_only() -> None:
     assert all(name.startswith("actors/") or name == "run" for name in importers), importers
 
 
-def test_torch_is_imported_by_nobody() -> None:
-    assert not [name for name, imports in modules() if any("torch" in found for found in imports)]
+def test_torch_is_imported_by_models_only_and_never_when_a_module_is_loaded() -> None:
+    importers = [
+        name for name, imports in modules() if any(f.split(".")[0] == "torch" for f in imports)
+    ]
+    assert all(name.startswith("models/") for name in importers), importers
+    for name in importers:
+        for node in ast.parse((ROOT / f"{name}.py").read_text(encoding="utf-8")).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [str(node.module)]
+            assert not any(found.split(".")[0] == "torch" for found in names), name
 
 
 def test_events_import_nothing_of_ours_but_their_checks() -> None:

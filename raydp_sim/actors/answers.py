@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,7 +101,7 @@ class Answers:
             weigh: how much each report counts, by its staleness.
         """
         ids, mechanism = self.ids[rows], asks[release].mechanism
-        randomizer = Randomizer(mechanism)
+        randomizer = Randomizer(mechanism, self.task.sums_cut)
         stream = self.stream.at("randomize", release)
         task_stream = self.stream.at("task", release).clients(ids)
         size = self._block(mechanism)
@@ -111,9 +112,8 @@ class Answers:
             held = _keep(self.data[mine])
             behind = None if stale is None else stale[block]
             own = None if slots is None else slots[block]
-            answer = self._answer(
-                release, asks, mine, held, behind, own, randomizer, task_stream.take(block)
-            )
+            streams = task_stream.take(block), stream.clients(ids[block])
+            answer = self._answer(release, asks, mine, held, behind, own, randomizer, streams)
             weights, each = weigh(behind), self._owners(answer, len(held))
             heavy = None if weights is None else weights[each]
             payloads.append(self._sent(randomizer, answer, held, mine, ids[block], stream, heavy))
@@ -146,7 +146,10 @@ class Answers:
         return owner
 
     def _block(self, mechanism: Mechanism) -> int:
-        held = max(8, int(np.prod(self.setting.shape)) * 8)
+        # Samples are gathered tile by tile; what a block copies are their numbers. What a client
+        # computes may be longer than what it holds: gradients of a large model.
+        every = getattr(self.data, "nbytes", len(self.ids) * int(np.prod(self.setting.shape)) * 8)
+        held = max(8, every // max(1, len(self.ids)), 8 * mechanism.domain.width)
         return max(256, min(_COPY_BYTES // held, _BLOCK_BYTES // max(8, -(-mechanism.bits // 8))))
 
     def _answer(
@@ -158,14 +161,17 @@ class Answers:
         behind: NDArray[np.int64] | None,
         slots: NDArray[np.int64] | None,
         randomizer: Randomizer,
-        stream: ClientStream,
+        streams: tuple[ClientStream, ClientStream],
     ) -> Answer:
-        """Compute a block's values, version by version, and keep the clients' new state."""
+        """Compute a block's values, version by version, and keep the clients' new state.
+
+        The first stream is of the task's draws, the second of the randomizer's.
+        """
         before = {name: column[mine] for name, column in self.memory.items()}
         versions = np.zeros(1, np.int64) if behind is None or len(asks) == 1 else np.unique(behind)
         if len(versions) <= 1:
             ask = asks[release - int(versions.sum())]
-            answer = self.task.client(self.setting, ask, held, before, slots, randomizer, stream)
+            answer = self._asked(ask, held, before, slots, randomizer, streams)
             for name, column in self.memory.items():
                 column[mine] = self._column(answer, name)
             return answer
@@ -176,15 +182,30 @@ class Answers:
             ask = asks[release - int(version)]
             mine_before = {name: column[rows] for name, column in before.items()}
             own = None if slots is None else slots[rows]
-            part = self.task.client(
-                self.setting, ask, held[rows], mine_before, own, randomizer, stream.take(rows)
-            )
+            theirs = streams[0].take(rows), streams[1].take(rows)
+            part = self._asked(ask, held[rows], mine_before, own, randomizer, theirs)
             for name in before:
                 before[name][rows] = self._column(part, name)
             parts.append((rows[self._owners(part, len(rows))], part))
         for name, column in self.memory.items():
             column[mine] = before[name]
         return _joined(parts)
+
+    def _asked(
+        self,
+        ask: Ask,
+        held: Any,
+        memory: Arrays,
+        slots: NDArray[np.int64] | None,
+        randomizer: Randomizer,
+        streams: tuple[ClientStream, ClientStream],
+    ) -> Answer:
+        """Let the task compute values; where noise is added inside, only the noisy ones will do."""
+        randomizer.begin(streams[1], partial(self.task.settle, self.setting, ask))
+        own = streams[0]
+        answer = self.task.client(self.setting, ask, held, memory, slots, randomizer, own)
+        randomizer.check(answer.values)
+        return answer
 
     def _column(self, answer: Answer, name: str) -> NDArray[Any]:
         if name not in answer.memory:
@@ -204,6 +225,8 @@ class Answers:
     ) -> NDArray[Any]:
         """Check and randomize a block's values; those of one client have draws of their own."""
         mechanism, values = randomizer.mechanism, answer.values
+        if mechanism.inner_steps:
+            return randomizer.walked(values, weights).payload
         if answer.owner is None:
             own = stream.clients(ids)
             admitted = self._admit(mechanism, mine) if values is held else None

@@ -50,7 +50,10 @@ def ranges(scenario: Scenario, cpus: int) -> list[tuple[int, int]]:
 def _without_data(scenario: Scenario) -> dict[str, Any]:
     """Return the document for actors that have no business with the clients' data."""
     document, data = scenario.document(), scenario.population.data
-    hidden = {"data": DATASETS.dump(Hidden(of=data.shape(), called=data.names())), "group_data": {}}
+    stand_in = Hidden(
+        of=data.shape(), called=data.names(), classes=data.labels(), public=data.held_out()
+    )
+    hidden = {"data": DATASETS.dump(stand_in), "group_data": {}}
     return {**document, "population": {**document["population"], **hidden}}
 
 

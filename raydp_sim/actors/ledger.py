@@ -12,6 +12,7 @@ from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.privacy.events import Event, Release
 from raydp_sim.privacy.ledger import store
 from raydp_sim.privacy.ledger.filter import Mask
+from raydp_sim.privacy.ledger.seeds import seeds_epsilon
 from raydp_sim.privacy.ledger.sizes import covers
 from raydp_sim.privacy.ledger.views import Guarantee
 from raydp_sim.random import Ids
@@ -56,7 +57,7 @@ class LedgerActor:
         head: Ask,
         batch: dict[str, Any],
         *participants: Ids | range,
-    ) -> tuple[Guarantee, int]:
+    ) -> tuple[Guarantee, int, float | None]:
         """Charge a release to everyone who took part; durable when this returns.
 
         The task says what the batch that formed was; it is checked against what is known of it.
@@ -69,7 +70,8 @@ class LedgerActor:
             participants: as each collector knows them.
 
         Returns:
-            What is proved so far, and how many clients this release was charged to.
+            What is proved so far, how many clients this release was charged to, and what the
+            papers' own bound says so far, where they have one.
 
         Raises:
             RunError: when the task claims what is not so; nothing was written down.
@@ -78,7 +80,7 @@ class LedgerActor:
             participants[0] if len(participants) == 1 else self._union(participants)
         )
         if len(ids) == 0:
-            return self.ledger.guarantee(), 0
+            return self.ledger.guarantee(), 0, seeds_epsilon(self.ledger)
         formed = replace(formed_batch(self.scenario, self.mechanism, len(ids)), **batch)
         found = self.scenario.task.event(self.setting, head, formed)
         check_event(found, head.mechanism, formed)
@@ -95,7 +97,7 @@ class LedgerActor:
                 resumable=False,
             )
         self.ledger.charge(charge.event, charge.participants, charge.shuffled)
-        return self.ledger.guarantee(), len(ids)
+        return self.ledger.guarantee(), len(ids), seeds_epsilon(self.ledger)
 
     def _check(
         self, release: int, mechanism: Mechanism, event: Event, shuffled: Release | None

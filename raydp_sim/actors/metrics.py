@@ -49,7 +49,11 @@ class MetricsActor:
         return found
 
     def record(
-        self, tally: Tally, head: Ask, charged: tuple[Guarantee, int], *public: Arrays
+        self,
+        tally: Tally,
+        head: Ask,
+        charged: tuple[Guarantee, int, float | None],
+        *public: Arrays,
     ) -> dict[str, Any]:
         """Write the rows of a release; return what has one row of it, for whoever watches."""
         self.so_far = self.so_far + tally.truth
@@ -93,12 +97,21 @@ class MetricsActor:
         """Write what is waiting."""
         self.writer.flush()
 
-    def finish(self) -> None:
+    def finish(self, public: Arrays) -> None:
         """End a repetition: its last estimate is written, whichever release it is of.
 
         In a part of its own, so that doing this again after an interruption changes nothing.
+
+        Args:
+            public: what the lead reader made public last; nothing if it never did.
         """
         self.writer.flush()
+        task = self.scenario.task
+        for stream, batch in (task.closing(self.setting, public) if public else {}).items():
+            # Of no release that was made: it stands where the last planned one would.
+            keyed = streams.keyed(batch, self.repetition, task.rounds - 1)
+            self.writer.batch(stream, keyed)
+            self.writer.flush()
         if self.last is None:
             return
         release, found = self.last

@@ -53,7 +53,11 @@ class Tally:
 
 
 def release_row(
-    tally: Tally, mechanism: Mechanism, guarantee: Guarantee, participants: int
+    tally: Tally,
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    participants: int,
+    seeds: float | None,
 ) -> dict[str, Any]:
     """Return what is public of a release."""
     timing = tally.timing
@@ -79,6 +83,7 @@ def release_row(
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "epsilon_median": guarantee.median,
+        "epsilon_seed": seeds,
         "bound": guarantee.bound,
     }
 

@@ -69,25 +69,38 @@ class Pipeline:
 class Floor:
     """The floor in a process of its own, which keeps a case's data between segments.
 
+    Args:
+        path: of the script that serves it; that of the pipeline unless given.
+
     Raises:
         InputError: when the floors are not there; they are not part of an installed package.
     """
 
-    def __init__(self) -> None:
-        if not FLOORS.is_file():
+    def __init__(self, path: Path | None = None) -> None:
+        path = path or FLOORS
+        if not path.is_file():
             raise InputError(
-                f"{FLOORS} is missing; the floors are not installed with the package: run the "
+                f"{path} is missing; the floors are not installed with the package: run the "
                 "benchmark from a checkout of the repository (`pip install -e .`)"
             )
         self.process = subprocess.Popen(
-            [sys.executable, str(FLOORS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def play(self, case: str, clients: int, rounds: int) -> Sample:
         """Have rounds of a case played."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        self.begin(case, clients, rounds)
+        return self.end()
+
+    def begin(self, case: str, clients: int, rounds: int) -> None:
+        """Let it play."""
+        assert self.process.stdin is not None
         self.process.stdin.write(f"{case} {clients} {rounds}\n")
         self.process.stdin.flush()
+
+    def end(self) -> Sample:
+        """Wait until it has played."""
+        assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
             raise RunError(f"the floor ended with exit code {self.process.wait()}")
@@ -99,8 +112,8 @@ class Floor:
         self.process.communicate()
 
 
-def tree_cpu(without: int) -> Callable[[], float]:
-    """Return a clock of the CPU-seconds of this process and all below it, save the one named.
+def tree_cpu(without: int, *others: int) -> Callable[[], float]:
+    """Return a clock of the CPU-seconds of this process and all below it, save those named.
 
     That is the driver, the workers and Ray's own processes. Those that have ended count with what
     they had used when they were last seen, so the clock never runs backwards.
@@ -108,7 +121,7 @@ def tree_cpu(without: int) -> Callable[[], float]:
     seen: dict[int, float] = {}
 
     def clock() -> float:
-        for process in our_processes(without):
+        for process in our_processes(without, *others):
             try:
                 times = process.cpu_times()
             except psutil.Error:
@@ -119,13 +132,13 @@ def tree_cpu(without: int) -> Callable[[], float]:
     return clock
 
 
-def actors_pss(without: int) -> int:
+def actors_pss(without: int, *others: int) -> int:
     """Return the bytes that our actors and Ray's object store hold, shared pages counted once.
 
     The raylet maps the store; each page counts by its share in every process that maps it.
     """
     total = 0
-    for process in our_processes(without):
+    for process in our_processes(without, *others):
         try:
             name = process.name()
             if name == "raylet" or (name.startswith("ray::") and "IDLE" not in name):
@@ -135,7 +148,7 @@ def actors_pss(without: int) -> int:
     return total
 
 
-def our_processes(without: int) -> list[psutil.Process]:
-    """Return this process and all below it, save the one named."""
+def our_processes(*without: int) -> list[psutil.Process]:
+    """Return this process and all below it, save those named."""
     me = psutil.Process(os.getpid())
-    return [me, *(child for child in me.children(recursive=True) if child.pid != without)]
+    return [me, *(child for child in me.children(recursive=True) if child.pid not in without)]

@@ -46,6 +46,8 @@ def inputs(domain: Domain, seed: int = 3) -> Floats:
     power = {"l1": 1.0, "l2": 2.0, "lp": domain.power}[domain.norm]
     size = (np.abs(directions) ** power).sum(axis=1, keepdims=True) ** (1 / power)
     surface = r * directions / size
+    if domain.last is not None:
+        surface[:, -1] *= domain.last / r  # in the ball of both norms
     return np.concatenate([np.zeros((1, d)), surface, 0.3 * surface[-2:]])
 
 

@@ -1,4 +1,4 @@
-"""All checks of mechanisms and of tasks, in the order in which they are reported."""
+"""All checks of mechanisms, of tasks and of models, in the order in which they are reported."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,11 +6,13 @@ from tempfile import TemporaryDirectory
 
 from raydp_sim.check import accuracy, admission, contract, laws, sampled
 from raydp_sim.check.finding import Check, Finding
+from raydp_sim.check.models import MODEL_CHECKS, ModelSubject
 from raydp_sim.check.subject import Subject
 from raydp_sim.check.tasks import clients, readers, runs
 from raydp_sim.check.tasks import contract as protocol
 from raydp_sim.check.tasks.subject import TaskSubject
 from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.models.base import Classifier
 from raydp_sim.scenario import Scenario
 
 MECHANISM_CHECKS: tuple[Check[Subject], ...] = (
@@ -104,4 +106,27 @@ def check_task(scenario: Scenario, progress: Callable[[str], None] | None = None
             if progress is not None:
                 progress(each.name)
             findings.append(each(subject))
+    return findings
+
+
+def check_model(
+    model: Classifier, shape: tuple[int, ...], progress: Callable[[str], None] | None = None
+) -> list[Finding]:
+    """Run every check on one model.
+
+    Args:
+        model: with its parameters.
+        shape: of the features that it is tried on; there are three classes.
+        progress: called with the name of each check before it runs.
+
+    Example:
+        >>> from raydp_sim.models.linear import Linear
+        >>> {finding.status for finding in check_model(Linear(), (3, 4))}
+        {'passed'}
+    """
+    subject, findings = ModelSubject(model, shape), []
+    for each in MODEL_CHECKS:
+        if progress is not None:
+            progress(each.name)
+        findings.append(each(subject))
     return findings

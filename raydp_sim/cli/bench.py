@@ -14,6 +14,7 @@ from raydp_sim.bench import mechanisms as randomizers
 from raydp_sim.bench.cases import CASES
 from raydp_sim.bench.peers import beside
 from raydp_sim.bench.pipeline import SEGMENTS, Result, document, machine, play
+from raydp_sim.cli.bench_training import trained
 from raydp_sim.cli.weeks import asynchronous
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms import MECHANISMS
@@ -27,6 +28,7 @@ Example:
   raydp-sim bench gains
   raydp-sim bench mechanisms --kind privunit --kind l2
   raydp-sim bench participation
+  raydp-sim bench training
 """
 
 
@@ -135,6 +137,7 @@ def law_gains() -> None:
 
 
 command.add_command(asynchronous)
+command.add_command(trained)
 
 
 @command.command("mechanisms", epilog=_EPILOG)

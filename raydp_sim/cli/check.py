@@ -1,4 +1,4 @@
-"""`raydp-sim check`: does a mechanism or a task, anyone's, keep its promises?"""
+"""`raydp-sim check`: does a mechanism, a task or a model, anyone's, keep its promises?"""
 
 import difflib
 import json
@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from raydp_sim.check import Finding, check_mechanism, check_task
+from raydp_sim.check import Finding, check_mechanism, check_model, check_task
+from raydp_sim.check.models import CLASSES
 from raydp_sim.check.subject import Subject
 from raydp_sim.check.tasks.subject import documents
 from raydp_sim.cli import accounting
@@ -23,6 +24,8 @@ from raydp_sim.errors import InputError, bad_field
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.model import describe
+from raydp_sim.models import MODELS
+from raydp_sim.models.base import Classifier
 from raydp_sim.registry import Registry, search_also
 from raydp_sim.scenario import parse
 from raydp_sim.scenario.document import overridden
@@ -35,6 +38,7 @@ Example:
   raydp-sim check my_module:MyMechanism --set epsilon_local=1 --set dimension=4
   raydp-sim check linf --set epsilon_local=2 --set dimension=100 --set radius=1 --json
   raydp-sim check my_module:MyTask --set task.rounds=5 --set population.clients=60
+  raydp-sim check cnn --set filters=8
 
 \b
 Exit codes: 0 all checks passed, 1 a check failed, 2 bad input.
@@ -42,6 +46,7 @@ Exit codes: 0 all checks passed, 1 a check failed, 2 bad input.
 _STYLES = {"passed": "green", "failed": "bold red", "not applicable": "dim"}
 
 Case = tuple[dict[str, Any], list[Finding]]
+Checked = type[Mechanism] | type[Task] | type[Classifier]
 
 
 @click.command("check", epilog=_EPILOG)
@@ -51,24 +56,27 @@ Case = tuple[dict[str, Any], list[Finding]]
     "assignments",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A parameter of a mechanism, or a field of the scenario that a task is played in; may be "
-    "repeated. Default: the `examples` of the class, each of them.",
+    help="A parameter of a mechanism or model, or a field of the scenario that a task is played "
+    "in; may be repeated. Default: the `examples` of the class, each of them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, name: str, assignments: tuple[str, ...], as_json: bool) -> None:
-    """Check a CLASS, a mechanism or a task: a kind, or one of your own as module:Class.
+    """Check a CLASS, a mechanism, task or model: a kind, or one of your own as module:Class.
 
     Of a mechanism contract, domain, bias, error and loss are tried: by enumeration where the class
     knows the laws of its reports, and always by sampling. Samples refute a guarantee, they cannot
     prove one. A task is played in small scenarios: its plan, values, events, rows, and that order,
-    placement and interruption change nothing.
+    placement and interruption change nothing. A model is tried on a few rows: its gradients against
+    finite differences, and that the bits of a row do not depend on its company.
     """
     search_also(Path.cwd())
     cls = _find(name)
     with accounting.waiting("checking") as say:
         if issubclass(cls, Task):
             cases = list(_tasks(name, cls, assignments, say))
+        elif issubclass(cls, Classifier):
+            cases = list(_models(cls, assignments, say))
         else:
             cases = list(_mechanisms(name, cls, assignments, say))
     failed = any(finding.status == "failed" for _, found in cases for finding in found)
@@ -80,7 +88,7 @@ def command(ctx: click.Context, name: str, assignments: tuple[str, ...], as_json
     ctx.exit(1 if failed else 0)
 
 
-def _find(name: str) -> type[Mechanism] | type[Task]:
+def _find(name: str) -> Checked:
     try:
         cls = _registry(name).find(name)
     except PydanticCustomError as refusal:
@@ -88,13 +96,13 @@ def _find(name: str) -> type[Mechanism] | type[Task]:
     if not hasattr(cls, "kind"):
         remedy = f"{cls.__name__} has no `kind`; give it a short name, kind: ClassVar[str] = ..."
         raise bad_field("CLASS", name, remedy)
-    found: type[Mechanism] | type[Task] = cls
+    found: Checked = cls
     return found
 
 
 def _registry(name: str) -> Registry[Any]:
     """Return where a class belongs; of no known one, where the nearest kind does."""
-    registries: tuple[Registry[Any], ...] = (MECHANISMS, TASKS)
+    registries: tuple[Registry[Any], ...] = (MECHANISMS, TASKS, MODELS)
     for registry in registries:
         if registry.describes(name):
             return registry
@@ -106,7 +114,7 @@ def _registry(name: str) -> Registry[Any]:
     near = difflib.get_close_matches(
         name, [kind for registry in registries for kind in registry.kinds], 1
     )
-    return TASKS if near and near[0] in TASKS.kinds else MECHANISMS
+    return next((one for one in registries if near and near[0] in one.kinds), MECHANISMS)
 
 
 def _mechanisms(
@@ -123,6 +131,24 @@ def _tasks(
     for example, document in zip(cls.examples, documents(name, cls), strict=True):
         scenario = parse(document, assignments, source=f"the scenario to check {name} in")
         yield overridden(example, assignments), check_task(scenario, say)
+
+
+def _models(
+    cls: type[Classifier], assignments: Iterable[str], say: Callable[[str], None]
+) -> Iterator[Case]:
+    """Check a model in each of its examples, with the assignments made in all of them."""
+    examples = getattr(cls, "examples", ())
+    if not examples:
+        remedy = "give it `examples`: pairs of its parameters and of the shape of a sample"
+        raise bad_field("CLASS", cls.__name__, remedy)
+    for example, shape in examples:
+        parameters = overridden(example, assignments)
+        try:
+            model = cls.model_validate(parameters)
+        except ValidationError as error:
+            raise InputError(describe(error, set(cls.model_fields), "--set")) from None
+        model.network(shape, CLASSES)
+        yield parameters, check_model(model, shape, say)
 
 
 def _parameters(
@@ -155,11 +181,10 @@ def _made(cls: type[Mechanism], parameters: dict[str, Any]) -> Mechanism:
     return made
 
 
-def _document(
-    name: str, cls: type[Mechanism] | type[Task], cases: list[Case], failed: bool
-) -> dict[str, Any]:
+def _document(name: str, cls: Checked, cases: list[Case], failed: bool) -> dict[str, Any]:
+    bases = {"task": Task, "model": Classifier, "mechanism": Mechanism}
     return {
-        "task" if issubclass(cls, Task) else "mechanism": name,
+        next(what for what, base in bases.items() if issubclass(cls, base)): name,
         "class": f"{cls.__module__}:{cls.__qualname__}",
         "passed": not failed,
         "cases": [

@@ -10,6 +10,7 @@ from raydp_sim import figures
 from raydp_sim.cli import tables
 from raydp_sim.cli.shipped import shipped, shown
 from raydp_sim.cli.tables import Column, Row
+from raydp_sim.errors import InputError
 from raydp_sim.figures.model import is_figure
 from raydp_sim.scenario import load
 from raydp_sim.scenario.document import read
@@ -57,12 +58,29 @@ def _row(name: str, path: Path) -> dict[str, Any]:
         described = figures.load(path).description
         nothing = dict.fromkeys(("clients", "rounds", "trust"))
         return {"name": name, "description": described, **nothing, "path": str(path)}
-    scenario = load(path)
+    try:
+        scenario = load(path)
+    except InputError:
+        return _as_written(name, path)
     return {
         "name": name,
         "description": scenario.description,
         "clients": scenario.population.clients,
         "rounds": scenario.task.rounds,
         "trust": scenario.trust,
+        "path": str(path),
+    }
+
+
+def _as_written(name: str, path: Path) -> dict[str, Any]:
+    """Return the row of a scenario that cannot be loaded here, such as one without its data."""
+    document = read(path)
+    population, task = (document.get(section, {}) for section in ("population", "task"))
+    return {
+        "name": name,
+        "description": document.get("description", ""),
+        "clients": population.get("clients"),
+        "rounds": task.get("rounds"),
+        "trust": document.get("trust"),
         "path": str(path),
     }

@@ -23,7 +23,10 @@ def print_summary(summary: dict[str, Any]) -> None:
     print_groups(summary, _PIPE)
     folder = Path(summary["run_dir"])
     click.echo()
-    for name, path in (("run directory", folder), ("picture", folder / "plot.png")):
+    places = [("run directory", folder), ("picture", folder / "plot.png")]
+    models = summary.get("learning", {}).get("models", ())
+    places += [(Path(model).stem + " model", folder / model) for model in models]
+    for name, path in places:
         click.echo(f"{name:<26}{path}")
 
 
@@ -48,6 +51,8 @@ def _facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
     most, median = epsilon(each["max"]), epsilon(each["median"])
     charged = f"{most} for the client charged most, {median} median"
     facts.append(("epsilon", f"{charged}; planned {epsilon(privacy['planned'])}"))
+    if "learning" in summary and privacy.get("epsilon_seed") is not None:
+        facts.append(("papers' own bound", epsilon(privacy["epsilon_seed"])))
     if privacy["guarantee"] == "none":
         facts.append(("guarantee", "none: the scenario says privacy.guarantee: none"))
     facts.append(("delta", f"{privacy['delta']:.4g}"))

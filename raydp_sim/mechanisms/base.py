@@ -97,11 +97,20 @@ class Mechanism(Piece):
 
     @model_validator(mode="after")
     def _one_guarantee(self) -> "Mechanism":
+        self.check_guarantee()
+        return self
+
+    def check_guarantee(self) -> None:
+        """Refuse more or fewer guarantees than one.
+
+        Raises:
+            ValueError: says which fields to give.
+        """
         name, delta_name = self.epsilon_field, self.delta_field
         if self.guarantee == "none":
             if self.epsilon_local is not None or self.target is not None:
                 raise ValueError(f"'{self.kind}' adds no noise; leave epsilon_local and target out")
-            return self
+            return
         if name != "epsilon_local" and self.epsilon_local is not None:
             raise ValueError(
                 f"epsilon_local is {self.epsilon_local:g}, but '{self.kind}' gives no local "
@@ -117,7 +126,6 @@ class Mechanism(Piece):
                     f"target.delta is 0; '{self.kind}' has no pure guarantee, so it must lie in "
                     "(0, 1)"
                 )
-        return self
 
     # What is sent.
 
@@ -144,6 +152,22 @@ class Mechanism(Piece):
     @abstractmethod
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Randomize values that `domain.admit` has let through, one row per client."""
+
+    # Noise inside local steps (`randomizer.Walk`): most mechanisms randomize a value once.
+
+    @property
+    def inner_steps(self) -> int:
+        """Noisy steps that one report is the mean of; 0: its values are randomized once."""
+        return 0
+
+    @property
+    def inner_domains(self) -> tuple[Domain, ...]:
+        """Of the parts of a step, in order: each is clipped and made noisy by itself."""
+        raise NotImplementedError
+
+    def noisy(self, part: int, step: int, values: Floats, stream: ClientStream) -> Floats:
+        """Return values of one part of a step with its noise; each step draws its own."""
+        raise NotImplementedError
 
     def admit(self, values: Any, ids: Any) -> Admitted:
         """Check values against the domain; clip them if `on_out_of_range` says so.
@@ -214,7 +238,11 @@ class Mechanism(Piece):
         raise NotImplementedError
 
     def release(self) -> Release | None:
-        """Return what one release of a trusted aggregator is, beyond its (epsilon, delta)."""
+        """Return what one release is, beyond its (epsilon, delta), where its noise is known.
+
+        Of a trusted aggregator's noise, what is released; of normal noise that clients add, a
+        `GaussianReport`.
+        """
         return None
 
     def randomizer(self) -> str | None:
@@ -273,6 +301,13 @@ class Mechanism(Piece):
         """Return the mechanism for batches that all have at least so many honest clients.
 
         Only a mechanism whose guarantee needs them has to know.
+        """
+        return self
+
+    def for_run(self, releases: int, reports: int) -> "Mechanism":
+        """Return the mechanism for a run of so many releases, of about so many reports each.
+
+        Only a mechanism whose noise is chosen for all of them has to know.
         """
         return self
 

@@ -43,6 +43,7 @@ class Domain:
         power: p of "lp".
         questions: of categories, how many a client answers, each with dimension / questions of its
             own.
+        last: of "l2", bound of the last coordinate by itself; the ball is that of the others.
     """
 
     norm: Literal["binary", "l1", "l2", "linf", "lp", "category"]
@@ -50,6 +51,7 @@ class Domain:
     dimension: int
     power: float = 2.0
     questions: int = 1
+    last: float | None = None
 
     @property
     def choices(self) -> int:
@@ -81,6 +83,10 @@ class Domain:
         Raises:
             InputError: names the client and the coordinate of the first value refused.
         """
+        if self.norm == "linf" and on_out_of_range == "clip" and clip == "clamp":
+            clamped = self._clamped(given)
+            if clamped is not None:
+                return clamped
         values = self._numbers(given)
         ids = np.arange(len(values)) if ids is None else np.asarray(ids)
         size = self._sizes(values)
@@ -130,6 +136,8 @@ class Domain:
             return "binary vectors {0, 1}^d"
         if self.norm == "category":
             return f"categories 0 to {self.choices - 1}"
+        if self.last is not None:
+            return f"l2 ball of radius {self.radius:g}, and [-{self.last:g}, {self.last:g}]"
         norm = f"l{self.power:g}" if self.norm == "lp" else self.norm
         return f"{norm} ball of radius {self.radius:g}"
 
@@ -157,6 +165,28 @@ class Domain:
             )
         return np.asarray(given, dtype=np.float64)
 
+    def _clamped(self, given: Any) -> Admitted | None:
+        """Clamp long vectors of single floats in one pass; None where something else is to be said.
+
+        Gradients come so, and making doubles of them, measuring and clamping them one after the
+        other would read and write them three times. The results are the same.
+        """
+        alike = isinstance(given, np.ndarray) and given.dtype == np.float32 and given.ndim == 2
+        if not alike or given.shape[1] != self.width:
+            return None
+        values, sizes = np.empty(given.shape), np.empty(len(given))
+        step = max(1, _CACHED // self.width)
+        for first in range(0, len(given), step):
+            single, part = given[first : first + step], values[first : first + step]
+            sizes[first : first + step] = self._size(single)
+            np.copyto(part, single)
+            np.clip(part, -self.radius, self.radius, out=part)
+        if not np.isfinite(sizes).all():
+            return None
+        outside = sizes > self.radius * (1.0 + _TOLERANCE)
+        share = np.where(outside, 1.0 - self.radius / np.maximum(sizes, 1e-300), 0.0)
+        return Admitted(values, share if outside.any() else None)
+
     def _shortened(self, values: Floats) -> Floats:
         """Return rows that are as far outside as the radius allows, in the same direction."""
         largest = np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-300)
@@ -170,7 +200,7 @@ class Domain:
                 sizes[first : first + step] = self._size(values[first : first + step])
         return sizes
 
-    def _size(self, values: Floats) -> Floats:
+    def _size(self, values: NDArray[Any]) -> Floats:
         if self.norm == "binary":
             # Distance from {0, 1}, shifted so that the domain is again `size <= radius`.
             nearest = np.minimum(np.abs(values), np.abs(values - 1.0))
@@ -187,6 +217,11 @@ class Domain:
             largest = np.abs(values).max(axis=1)
             scaled = np.abs(values) / np.maximum(largest, 1e-300)[:, None]
             return np.asarray(largest * (scaled**self.power).sum(axis=1) ** (1.0 / self.power))
+        if self.last is not None:
+            ball, last = values[:, :-1], np.abs(values[:, -1])
+            # The larger of two norms is a norm, whose ball is the product.
+            scaled = last * (self.radius / self.last)
+            return np.asarray(np.maximum(np.sqrt((ball * ball).sum(axis=1)), scaled))
         return np.asarray(np.sqrt((values * values).sum(axis=1)))
 
     def _project(self, values: Floats, size: Floats, clip: Clip) -> Floats:
@@ -194,5 +229,9 @@ class Domain:
             return np.asarray(values >= 0.5, dtype=np.float64)
         if self.norm == "linf" and clip == "clamp":
             return np.clip(values, -self.radius, self.radius)
+        if self.last is not None:
+            ball = Domain("l2", self.radius, self.dimension - 1)
+            kept = ball._project(values[:, :-1], ball._sizes(values[:, :-1]), clip)
+            return np.column_stack([kept, np.clip(values[:, -1], -self.last, self.last)])
         # Scaling towards 0 stays in the ball; for l2 it is the projection.
         return np.asarray(values * np.minimum(1.0, self.radius / np.maximum(size, 1e-300))[:, None])

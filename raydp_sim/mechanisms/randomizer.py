@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts, Mechanism, Messages
 from raydp_sim.mechanisms.domain import Admitted
 from raydp_sim.mechanisms.parts.exact import exact_sum, unit
+from raydp_sim.mechanisms.walk import Settle, Walk
 from raydp_sim.random import ClientStream
 
 Floats = NDArray[np.float64]
@@ -63,6 +65,9 @@ def nothing_clipped(mechanism: Mechanism) -> Clipped:
 class Randomizer:
     """A mechanism that randomizes nothing unchecked, and counts what it clips.
 
+    Where noise is added inside local steps (`Mechanism.inner_steps`), clients are handed a `walk`,
+    and the only values that can be sent are the very ones that it holds.
+
     Example:
         >>> from raydp_sim.mechanisms import make
         >>> from raydp_sim.random import Stream
@@ -77,10 +82,60 @@ class Randomizer:
     """
 
     mechanism: Mechanism
+    sums_cut: bool = True  # whether `cut` is summed; of long vectors that takes longer than they do
     clipped: Clipped = field(init=False)
+    _walk: Walk | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.clipped = nothing_clipped(self.mechanism)
+
+    @property
+    def walk(self) -> Walk:
+        """The noisy steps of the clients that are being asked."""
+        if self._walk is None:
+            raise InputError(
+                f"mechanism '{self.mechanism.kind}' adds its noise once, not inside local steps; "
+                "use gaussian-steps"
+            )
+        return self._walk
+
+    def begin(self, stream: ClientStream, settle: Settle) -> None:
+        """Begin the noisy steps of a block of clients, if the mechanism has any.
+
+        Args:
+            stream: of the randomizer's draws, one row per client.
+            settle: what of the sum of noisy directions is kept after a step; it knows no data.
+        """
+        if self.mechanism.inner_steps:
+            self._walk = Walk(self.mechanism, stream, settle, self._count_step)
+
+    def check(self, values: Any) -> None:
+        """Refuse values that did not come out of the noisy steps, if there are to be any.
+
+        Raises:
+            InputError: says what has to be returned.
+        """
+        if not self.mechanism.inner_steps:
+            return
+        walk = self.walk
+        if values is not walk.total or walk.left_out():
+            raise InputError(
+                f"mechanism '{self.mechanism.kind}' adds its noise inside local steps: `client` "
+                f"must take all {self.mechanism.inner_steps} of them by `randomizer.walk.step` and "
+                "return `randomizer.walk.total` itself"
+            )
+
+    def walked(self, total: Floats, weights: Floats | None = None) -> Messages:
+        """Send sums of noisy steps, which are randomized already, as their means.
+
+        Args:
+            total: of `Walk`, possibly of several in another order; checked by `check`.
+            weights: of each row; applied to what is noisy, which costs nothing.
+        """
+        mean = total / self.mechanism.inner_steps
+        if weights is not None:
+            mean *= weights[:, None]
+        return Messages(mean[:, None, :])
 
     def __call__(self, values: Any, stream: ClientStream) -> Messages:
         """Check and randomize values, one row per entry of the stream.
@@ -108,13 +163,22 @@ class Randomizer:
         self.clipped.inside += sent.clipped
         return sent
 
+    def _count_step(self, part: int, raw: Any, admitted: Admitted) -> None:
+        """Count what was clipped in a step; directions change, so nothing is summed up of them."""
+        self.clipped.values += len(admitted.values)
+        if admitted.share is not None:
+            self.clipped.rows += int((admitted.share > 0.0).sum())
+            self.clipped.share += int(np.rint(admitted.share * _SHARE).astype(np.int64).sum())
+
     def _count(self, raw: Any, admitted: Admitted) -> None:
         self.clipped.values += len(admitted.values)
         if admitted.share is None:
             return
         rows = np.flatnonzero(admitted.share > 0.0)
-        taken = np.asarray(raw, dtype=np.float64)[rows] - admitted.values[rows]
         self.clipped.rows += len(rows)
         self.clipped.share += int(np.rint(admitted.share[rows] * _SHARE).astype(np.int64).sum())
+        if not self.sums_cut:
+            return
+        taken = np.asarray(raw, dtype=np.float64)[rows] - admitted.values[rows]
         step = unit(self.mechanism.domain.radius)
         self.clipped.cut = self.clipped.cut + exact_sum(taken, step)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 from raydp_sim.metrics import streams
 from raydp_sim.metrics.estimates import last_estimate
 from raydp_sim.metrics.panels import BLUE, GREEN, ORANGE, PINK, draw_estimate, draw_groups
+from raydp_sim.metrics.training import draw_accuracy, draw_loss, draw_price
 
 _LABELS = {
     "squared_error_cohort": "one release, against its cohort",
@@ -60,18 +62,25 @@ def plot_run(
 
     metrics = folder / "metrics"
     table, withheld = streams.joined(metrics), streams.read(metrics, "withheld")
-    learned = last_estimate(metrics) is not None
-    panels = 2 + learned + (looks.breakdown is not None)
-    rows = 2 if panels == 4 else 1
-    size = (5.5 * panels / rows, 5.0 * rows)
-    figure, axes = plt.subplots(rows, panels // rows, figsize=size, layout="constrained")
-    places = iter(axes.ravel())
-    if learned:
-        draw_estimate(next(places), metrics, looks.categories)
-    _errors(next(places), table, withheld, expected)
-    _spending(next(places), table, withheld)
+    drawn: list[Callable[[Any], None]] = []
+    if last_estimate(metrics) is not None:
+        drawn.append(partial(draw_estimate, folder=metrics, categories=looks.categories))
+    trained = streams.read(metrics, "learning").num_rows > 0
+    if trained:
+        drawn += [partial(draw, folder=metrics) for draw in (draw_accuracy, draw_price, draw_loss)]
+    else:
+        drawn.append(partial(_errors, table=table, withheld=withheld, expected=expected))
+    drawn.append(partial(_spending, table=table, withheld=withheld, trained=trained))
     if looks.breakdown is not None:
-        draw_groups(next(places), looks.breakdown)
+        drawn.append(partial(draw_groups, breakdown=looks.breakdown))
+    rows = 2 if len(drawn) >= 4 else 1
+    columns = -(-len(drawn) // rows)
+    size = (5.5 * columns, 5.0 * rows)
+    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained")
+    for axis, draw in zip(axes.ravel(), drawn, strict=False):
+        draw(axis)
+    for axis in axes.ravel()[len(drawn) :]:
+        axis.set_axis_off()
     for axis in axes.ravel():
         axis.grid(alpha=0.25, which="major")
         axis.spines[["top", "right"]].set_visible(False)
@@ -112,9 +121,12 @@ def _errors(
     _releases(axis, withheld)
 
 
-def _spending(axis: Any, table: pa.Table, withheld: pa.Table) -> None:
+def _spending(axis: Any, table: pa.Table, withheld: pa.Table, trained: bool) -> None:
     """Draw what clients have spent; often the median client has spent as much as any."""
+    own = table["epsilon_seed"].to_numpy() if "epsilon_seed" in table.column_names else np.empty(0)
     if np.isfinite(table["epsilon"].to_numpy()).all():
+        if len(own) and np.isfinite(own).all() and trained:
+            _line(axis, table, "epsilon_seed", "by the papers' own bound", GREEN)
         _line(axis, table, "epsilon_median", "median client", ORANGE)
         _line(axis, table, "epsilon", "client charged most", BLUE)
     else:

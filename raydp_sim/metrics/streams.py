@@ -39,6 +39,7 @@ RELEASES = {
     "epsilon": _REAL,
     "delta": _REAL,
     "epsilon_median": _REAL,
+    "epsilon_seed": _REAL,
     "bound": pa.string(),
 }
 WITHHELD = {

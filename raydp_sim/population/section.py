@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from raydp_sim.datasets import DATASETS
 from raydp_sim.datasets.base import Dataset
+from raydp_sim.datasets.labelled import Labelled
 from raydp_sim.model import Model
 from raydp_sim.population.availability import AVAILABILITY
 from raydp_sim.population.availability.always import Always
@@ -53,6 +54,17 @@ class Population(Model):
     duplicates: Annotated[float, Field(ge=0, lt=1)] = 0.0
     classes: tuple[DeviceClass, ...] = ()
     group_data: dict[str, Annotated[Dataset, *piece(DATASETS)]] = {}  # noqa: RUF012  # pydantic's
+
+    @field_validator("data", "group_data")
+    @classmethod
+    def _dealt(cls, given: Any, info: ValidationInfo) -> Any:
+        """Tell the data how many clients there are, which was checked before."""
+        clients = info.data.get("clients")
+        if clients is None:
+            return given  # refused by itself
+        if isinstance(given, Dataset):
+            return given.among(clients)
+        return {name: data.among(clients) for name, data in given.items()}
 
     @model_validator(mode="after")
     def _one_kind_or_classes(self) -> "Population":
@@ -113,10 +125,15 @@ class Population(Model):
         held = self.data.hold(ids, stream)
         if not self.group_data:
             return held
-        held, members = np.array(held), self.members(ids, root)
+        members = self.members(ids, root)
+        held = held if isinstance(held, Labelled) else np.array(held)
         for name, data in self.group_data.items():
             rows = np.flatnonzero(members == self.groups.index(name))
-            held[rows] = data.hold(ids[rows], stream)
+            own = data.hold(ids[rows], stream)
+            if isinstance(held, Labelled):
+                held = held.with_rows(rows, own)
+            else:
+                held[rows] = own
         return held
 
     @cached_property

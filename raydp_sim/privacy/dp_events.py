@@ -3,6 +3,7 @@
 | ours | dp_accounting | neighbours |
 | --- | --- | --- |
 | GaussianRelease | GaussianDpEvent | those of the sensitivity |
+| GaussianReport | GaussianDpEvent | replace one |
 | LaplaceRelease | LaplaceDpEvent | those of the sensitivity |
 | SubsampledGaussian | PoissonSampledDpEvent of a GaussianDpEvent | add or remove |
 | SubsampledLaplace | PoissonSampledDpEvent of a LaplaceDpEvent | add or remove |
@@ -59,7 +60,7 @@ def to_dp_event(events: Counted) -> tuple[Any, str]:
 
 def _made(dp: ModuleType, event: ev.Release) -> Any:
     match event:
-        case ev.GaussianRelease():
+        case ev.GaussianRelease() | ev.GaussianReport():
             return dp.GaussianDpEvent(event.noise_multiplier)
         case ev.SubsampledGaussian():
             noise = dp.GaussianDpEvent(event.noise_multiplier)

@@ -304,6 +304,14 @@ class CldpRound(_Protected):
     epsilon0-LDP message per point. Neighbours replace one POINT of one client. The analyst sees the
     multiset of messages, not who or what was sampled. Charged: everyone eligible.
 
+    Attributes:
+        epsilon0: local loss of one message, >= 0.
+        clients: n >= 1, eligible.
+        points: of each client; of the one that has fewest, where one is sampled of each.
+        sampled_clients: k in [1, n].
+        sampled_points: of each sampled client, in [1, points].
+        randomizer, alphabet: as for `Shuffle`.
+
     Example:
         >>> CldpRound(1.0, 3, 2, sampled_clients=2, sampled_points=1).rate
         0.3333333333333333
@@ -314,6 +322,8 @@ class CldpRound(_Protected):
     points: int
     sampled_clients: int
     sampled_points: int
+    randomizer: str | None = None
+    alphabet: int | None = None
     unit: Unit = field(default="item", kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -322,6 +332,7 @@ class CldpRound(_Protected):
         check_whole(self, "points")
         check_whole(self, "sampled_clients", most=self.clients)
         check_whole(self, "sampled_points", most=self.points)
+        check_alphabet(self)
 
     @property
     def rate(self) -> float:
@@ -338,6 +349,26 @@ class GaussianRelease(_Protected):
 
     Example:
         >>> GaussianRelease(1.0).noise_multiplier
+        1.0
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        check_real(self, "noise_multiplier", above=0.0)
+
+
+@dataclass(frozen=True)
+class GaussianReport(_Protected):
+    """Each charged client sent one report, made of Gaussian releases of its own data.
+
+    The view is the report itself, so the guarantee holds against everyone, the server included. A
+    report may be made of several releases, each of which may depend on those before it: together
+    they cost what one costs whose `noise_multiplier` z has 1/z^2 = sum 1/z_i^2 (Dong, Roth & Su
+    2022, Corollary 3.3). Neighbours replace the client's data. Charged: those who took part.
+
+    Example:
+        >>> GaussianReport(1.0).noise_multiplier
         1.0
     """
 
@@ -419,6 +450,7 @@ Release = (
     | SubsampledGaussianShuffle
     | CldpRound
     | GaussianRelease
+    | GaussianReport
     | SubsampledGaussian
     | LaplaceRelease
     | SubsampledLaplace

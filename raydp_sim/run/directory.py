@@ -240,6 +240,12 @@ class RunDir:
         """Drop metric rows from beyond the checkpoint; the ledger keeps every row it has."""
         streams.trim(self.metrics, checkpoint.repetition, checkpoint.finished)
 
+    def write_arrays(self, name: str, arrays: Arrays) -> None:
+        """Write arrays to a file of their own, whole or not at all."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_durable(path, _packed(arrays))
+
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write the summary document; a run that has one is complete."""
         write_durable(self.summary_file, (dumped(summary) + "\n").encode())

@@ -18,8 +18,9 @@ from raydp_sim.run.directory import Checkpoint, RunDir
 from raydp_sim.run.preflight import Plan, plan, refuse_what_cannot_fit
 from raydp_sim.run.result import RunResult as RunResult
 from raydp_sim.run.summary import summarize
-from raydp_sim.scenario import Scenario, bound_mechanism, load, parse
+from raydp_sim.scenario import Scenario, bound_mechanism, load, parse, setting_of
 from raydp_sim.scenario.accounting import planned_releases
+from raydp_sim.tasks.base import Arrays
 
 
 @dataclass
@@ -148,7 +149,7 @@ class Run:
             yield from conductor.play(rounds)
             if conductor.ended is not None or conductor.done:
                 self._end_early(conductor, repetition)
-            crew.ask(crew.metrics, "finish")
+            crew.ask(crew.metrics, "finish", crew.ask(crew.lead, "checkpoint")["public"])
 
     def _open(self, lock: contextlib.ExitStack) -> None:
         if not self.directory.begun():
@@ -174,8 +175,20 @@ class Run:
         saved["run"] = {"complete": np.array(sorted(self.complete), np.int64)}
         made = Checkpoint(repetition, finished, saved)
         self.directory.save(made, conductor.shards())
+        self._write_files(repetition, saved["state"], made)
         conductor.crew.checkpoint = self._shards(made)
         conductor.checkpointed()
+
+    def _write_files(self, repetition: int, state: Arrays, made: Checkpoint) -> None:
+        """Write what the task lets its user take away: always that of the last checkpoint."""
+        task, setting = self.scenario.task, setting_of(self.scenario)
+        files = task.files(setting, state)
+        if task.keeps_own and (own := self._shards(made)(0, 1 << 32)) is not None:
+            files = {**files, **task.own_files(setting, own)}
+        for name, arrays in files.items():
+            folder, _, last = name.rpartition("/")
+            place = folder if self.scenario.repeat == 1 else f"{folder}/repetition-{repetition}"
+            self.directory.write_arrays(f"{place}/{last}.npz", arrays)
 
     def _shards(self, checkpoint: Checkpoint) -> Shards:
         return lambda first, last: self.directory.clients(checkpoint, first, last)

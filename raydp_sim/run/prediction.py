@@ -92,8 +92,8 @@ def predict(scenario: Scenario) -> Prediction | None:
     # The last kind of release stands for what the run ends with.
     ask = scenario.task.plan(setting)[-1].ask
     batch = expected_batch(scenario, ask)
-    size = max(1, math.prod(setting.shape))
-    count = max(1, min(_SAMPLE, _DOUBLES // size, clients))
+    size = max(8, data.memory(1, 0))
+    count = max(1, min(_SAMPLE, 8 * _DOUBLES // size, clients))
     rows = data.rows()
     reach = clients if rows is None else min(clients, rows)
     # Spread over all, for a file may be sorted.
@@ -103,10 +103,12 @@ def predict(scenario: Scenario) -> Prediction | None:
         # Squares of the values of a careless file may be beyond all doubles.
         with np.errstate(over="ignore", invalid="ignore"):
             expected = scenario.task.expected(setting, Outlook(batch, clients, held))
+            if expected is None:
+                return None
             trivial = _trivial(setting, held)
     except NotImplementedError:
         return None
-    if expected is None or not math.isfinite(expected.release + expected.run):
+    if not math.isfinite(expected.release + expected.run):
         return None
     notes = [expected.note, *_left_out(scenario)]
     expected = replace(expected, note="; ".join(note for note in notes if note))

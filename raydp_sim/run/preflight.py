@@ -1,6 +1,5 @@
 """Before a run: what it will need, what it plans to end with, and what cannot fit."""
 
-import math
 from dataclasses import dataclass
 
 import psutil
@@ -68,7 +67,8 @@ def plan(scenario: Scenario, client_actors: int, loading: float = 0.0) -> Plan:
     cohort = max(own.expected(population.clients, population.rate()) for own in sized)
     messages = cohort * largest.messages_per_report
     row_bytes = largest.bits / largest.messages_per_report / 8 + 8
-    data = population.clients * math.prod(population.data.shape()) * 8
+    # Samples that are held out are read by the lead reader and the analyst, too.
+    data = population.data.memory(population.clients, client_actors + 2 if ray else 1)
     memory = data + int(4 * messages * row_bytes) + actors * _ACTOR_BYTES
     if not charged_alike(scenario, mechanism):
         memory += population.clients * _ACCOUNT_BYTES

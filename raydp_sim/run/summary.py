@@ -15,6 +15,7 @@ from raydp_sim.privacy.ledger.views import charged_to_all
 from raydp_sim.run.answer import answered
 from raydp_sim.run.breakdown import breakdown
 from raydp_sim.run.directory import RunDir
+from raydp_sim.run.learned import learned, section
 from raydp_sim.run.prediction import measured, predict
 from raydp_sim.run.provenance import provenance
 from raydp_sim.scenario import Scenario, bound_mechanism
@@ -55,6 +56,8 @@ def summarize(
         metrics[name] = float(finals.mean())
         if len(finals) > 1:
             errors[name] = float(finals.std(ddof=1) / math.sqrt(len(finals)))
+    scored, uncertain = learned(run.metrics)
+    metrics, errors = {**scored, **metrics}, {**uncertain, **errors}
     metrics["releases"] = len(rows) / scenario.repeat
     metrics["withheld"] = withheld / scenario.repeat
     metrics["missing"] = sum(row["missing"] for row in rows) / scenario.repeat
@@ -67,7 +70,7 @@ def summarize(
         "clients": scenario.population.clients,
         "rounds": scenario.task.rounds,
         "trust": scenario.trust,
-        "privacy": _privacy(scenario, run),
+        "privacy": {**_privacy(scenario, run), "epsilon_seed": _seeds(rows)},
         "communication": {
             "bits_per_report": max(part.ask.mechanism.bits for part in parts),
             "reports": reports,
@@ -75,6 +78,7 @@ def summarize(
         },
         "metrics": metrics,
         **answered(scenario, run.metrics),
+        **section(run.metrics, run.path),
         **_groups(scenario, run),
         "timing": {"wall_s": wall_s, "reports_per_s": reports / wall_s if wall_s > 0 else 0.0},
         "provenance": provenance(),
@@ -100,6 +104,12 @@ def summarize(
             f"for as long as participation.patience allows; {remedy}"
         )
     return document
+
+
+def _seeds(rows: list[dict[str, Any]]) -> float | None:
+    """Return the papers' own bound on the worst repetition, where they have one."""
+    found = [row["epsilon_seed"] for row in rows]
+    return None if not found or None in found else max(found)
 
 
 def _groups(scenario: Scenario, run: RunDir) -> dict[str, Any]:

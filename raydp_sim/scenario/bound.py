@@ -6,7 +6,7 @@ from raydp_sim.errors import InputError, bad_field
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.model import describe
 from raydp_sim.privacy.curves.mixed import honest_clients
-from raydp_sim.scenario.accounting import calibrated
+from raydp_sim.scenario.accounting import calibrated, setting_with
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.tasks.base import Setting
 
@@ -25,7 +25,9 @@ def bound_mechanism(scenario: Scenario) -> Mechanism:
 def _bind(scenario: Scenario) -> Mechanism:
     honest = honest_clients(scenario.shuffle.min_batch, scenario.privacy.honest_fraction)
     try:
-        return calibrated(scenario, filled(scenario).for_batches(honest))
+        reports = max(1, int(scenario.participation.expected(scenario.population.clients, 1.0)))
+        bound = filled(scenario).for_batches(honest).for_run(scenario.task.rounds, reports)
+        return calibrated(scenario, bound)
     except ValidationError as error:
         known = set(type(scenario.mechanism).model_fields)
         raise InputError(describe(error, known, prefix=("mechanism",))) from None
@@ -37,7 +39,8 @@ def filled(scenario: Scenario) -> Mechanism:
     Raises:
         InputError: when the mechanism does not fit the task's values.
     """
-    width = scenario.task.width(scenario.population.data.shape())
+    data = scenario.population.data
+    width = scenario.task.width(data.shape(), data.labels())
     known = {"dimension": width, "clients": scenario.population.clients}
     for name, value in known.items():
         given = getattr(scenario.mechanism, name)
@@ -60,6 +63,4 @@ def settled(scenario: Scenario) -> Scenario:
 
 def setting_of(scenario: Scenario) -> Setting:
     """Return what the scenario's task may know before the run."""
-    mechanism, population = bound_mechanism(scenario), scenario.population
-    shape = population.data.shape()
-    return Setting(mechanism, population.clients, shape, scenario.privacy.delta)
+    return setting_with(scenario, bound_mechanism(scenario))

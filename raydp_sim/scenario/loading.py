@@ -145,8 +145,7 @@ def _check_sample(scenario: Scenario) -> None:
     """Look at the data of some clients before anything is placed."""
     setting, data = setting_of(scenario), scenario.population.data
     rows, clients = data.rows(), scenario.population.clients
-    size = max(1, int(np.prod(setting.shape))) * 8
-    block = max(1, min(_SAMPLE, _SAMPLE_BYTES // size))
+    block = max(1, min(_SAMPLE, _SAMPLE_BYTES // max(8, data.memory(1, 0))))
     sample = np.arange(min(block if rows is None else rows, clients), dtype=np.uint32)
     stream = scenario.stream(0)
     for start in range(0, len(sample), block):

@@ -27,19 +27,18 @@ def simulation_schema() -> dict[str, Any]:
         for kind, cls in registry.kinds.items():
             piece = cls.model_json_schema()
             definitions.update(piece.pop("$defs", {}))
+            _show_defaults(piece, cls)
             choices.append(explained(piece, cls, kind))
             for below in _models(cls):
                 if below is not cls:
                     explained(definitions[below.__name__], below)
-        definitions[registry.base.__name__] = {"oneOf": [*choices, _by_import_path(registry)]}
-        for model in _models(Scenario):
-            schema = document if model is Scenario else definitions[model.__name__]
-            for name, field in model.model_fields.items():
-                if field.annotation is registry.base and not field.is_required():
-                    schema["properties"][name]["default"] = registry.dump(field.default)
+        base = registry.base
+        plain = [base.plain] if hasattr(base, "plain") else []
+        definitions[base.__name__] = {"oneOf": [*choices, _by_import_path(registry), *plain]}
     for model in _models(Scenario):
-        name = model.__name__
-        explained(document if model is Scenario else definitions[name], model)
+        schema = document if model is Scenario else definitions[model.__name__]
+        _show_defaults(schema, model)
+        explained(schema, model)
     for target in (document, *definitions.values()):
         untitled(target)
     return document
@@ -85,6 +84,14 @@ def explained(schema: dict[str, Any], cls: type[BaseModel], kind: str = "") -> d
         schema["properties"].update(properties)
         schema["required"] = ["kind", *schema.get("required", [])]
     return schema
+
+
+def _show_defaults(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Write the pieces that a model has unless others are given as a file would."""
+    for name, field in model.model_fields.items():
+        registry = next((one for one in REGISTRIES if one.base is field.annotation), None)
+        if registry is not None and not field.is_required():
+            schema["properties"][name]["default"] = registry.dump(field.default)
 
 
 def _by_import_path(registry: Registry[Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
+from raydp_sim.datasets.labelled import HeldOut
 from raydp_sim.mechanisms.base import Counts, Mechanism
 from raydp_sim.mechanisms.randomizer import Clipped, Randomizer
 from raydp_sim.privacy.events import Release
@@ -35,12 +36,19 @@ class Setting:
         clients: size of the population.
         shape: of what one client holds; `(width,)` where it is a vector.
         delta: `privacy.delta` of the scenario.
+        labels: classes that the data are labelled with; 0 if they are not.
+        held_out: samples that no client holds and everyone may read, where there are any.
+        seed: of what readers draw before the first release (`init`), such as a model to start from;
+            each repetition has its own.
     """
 
     mechanism: Mechanism
     clients: int
     shape: tuple[int, ...]
     delta: float
+    labels: int = 0
+    held_out: HeldOut | None = None
+    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +159,8 @@ class Task(Piece):
     # Whether an adaptive task may end the run before its plan is done. Then all of the plan is
     # charged from the first release on: when a run ended tells something of what was released.
     open_ended: ClassVar[bool] = True
+    # Whether its rows ask what clipping took away, coordinate by coordinate (`Clipped.cut`).
+    sums_cut: ClassVar[bool] = True
     rounds: Annotated[int, Field(ge=1)] = 1
 
     # Before the run.
@@ -162,8 +172,13 @@ class Task(Piece):
         """
         return (Planned(Ask(setting.mechanism), self.rounds),)
 
-    def width(self, shape: tuple[int, ...]) -> int:
-        """Return the length of the values, from the shape of what a client holds."""
+    def width(self, shape: tuple[int, ...], labels: int) -> int:
+        """Return the length of the values.
+
+        Args:
+            shape: of what a client holds.
+            labels: classes that the data are labelled with; 0 if they are not.
+        """
         return shape[-1]
 
     @property
@@ -227,9 +242,19 @@ class Task(Piece):
             data: what they hold, one row per client.
             memory: their state, one row per client.
             slots: of each client, where the ask has slots.
-            randomizer: for noise inside local steps; the answer's values are randomized anyway.
+            randomizer: randomizes the answer's values after this. Where the ask's mechanism adds
+                noise inside local steps, they are taken here, by `randomizer.walk.step`, and
+                `randomizer.walk.total` is the only answer that is let through.
             stream: of the task's own draws.
         """
+
+    def settle(self, setting: Setting, ask: Ask, total: Floats) -> Floats:
+        """Return what is kept of the sums of noisy directions after a step; all, by default.
+
+        For mechanisms that add noise inside local steps. It knows no data: what it does to noisy
+        values costs nothing.
+        """
+        return total
 
     def zero(self, setting: Setting, ask: Ask, reader: int) -> Any:
         """Return an empty accumulator of a reader."""
@@ -282,6 +307,25 @@ class Task(Piece):
         """
         return usual_estimate(public)
 
+    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
+        """Return what a user can take away of the lead reader's state, by `folder/name`.
+
+        Written as .npz with every checkpoint, so that a run that stops leaves the last good one.
+        """
+        return {}
+
+    @property
+    def keeps_own(self) -> bool:
+        """Whether `own_files` are written."""
+        return False
+
+    def own_files(self, setting: Setting, memory: Arrays) -> dict[str, Arrays]:
+        """Return what of all clients' state is written down at the end of a run, as `files`.
+
+        In the field nobody could: each client has its own.
+        """
+        return {}
+
     # For the analyst of a simulation only: no actor of the protocol sees any of it.
 
     @abstractmethod
@@ -300,6 +344,13 @@ class Task(Piece):
             public: what each reader made public.
             truth: of the release.
         """
+
+    def closing(self, setting: Setting, public: Arrays) -> dict[str, pa.RecordBatch]:
+        """Return rows that a run still lacks at its end, from what was made public last.
+
+        Where the last planned releases were withheld, nobody knew that one was the last.
+        """
+        return {}
 
     def estimand(self, setting: Setting, truth: Counts) -> Floats | None:
         """Return what `estimate` is an estimate of, if `truth` is that of everyone of interest."""

@@ -7,6 +7,7 @@ from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.mechanisms.shuffled import shuffled_event, unamplified
 from raydp_sim.privacy.events import (
     Event,
+    GaussianReport,
     LocalReport,
     MultiMessageShuffle,
     Release,
@@ -77,7 +78,10 @@ def usual_event(mechanism: Mechanism, formed: Formed) -> Release | None:
     that know one law of all messages are not, so the randomizer goes unnamed.
     """
     if not amplifies(mechanism, formed.trust):
-        return mechanism.release() if formed.trust.noise_at == "aggregator" else None
+        # What an aggregator adds counts if it is trusted; what clients add always does.
+        noise = mechanism.release()
+        counts = isinstance(noise, GaussianReport) or formed.trust.noise_at == "aggregator"
+        return noise if counts else None
     if mechanism.normal:
         return _noisy_event(mechanism, formed)
     losses = mechanism.losses() or ()

@@ -10,6 +10,7 @@ from raydp_sim.privacy.events import (
     CentralRelease,
     CldpRound,
     GaussianRelease,
+    GaussianReport,
     GaussianShuffle,
     LaplaceRelease,
     LocalReport,
@@ -77,6 +78,15 @@ def _trusted(formed: Formed) -> str | None:
 
 def _gaussian(event: GaussianRelease, mechanism: Mechanism, formed: Formed) -> str | None:
     return _trusted(formed) or _noisy(event.noise_multiplier, mechanism)
+
+
+def _own_noise(event: GaussianReport, mechanism: Mechanism, formed: Formed) -> str | None:
+    known = mechanism.release()
+    if not isinstance(known, GaussianReport):
+        return "clients do not add normal noise themselves"
+    if event.noise_multiplier <= known.noise_multiplier:
+        return None
+    return f"its noise is {known.noise_multiplier:g} times the sensitivity, less than stated"
 
 
 def _noisy(stated: float, mechanism: Mechanism) -> str | None:
@@ -210,6 +220,7 @@ _CHECKS: dict[type, Callable[[Any, Mechanism, Formed], str | None]] = {
     LocalReport: _local,
     CentralRelease: _central,
     GaussianRelease: _gaussian,
+    GaussianReport: _own_noise,
     SubsampledGaussian: _poisson,
     LaplaceRelease: _laplace,
     Shuffle: _shuffle,

@@ -1,7 +1,6 @@
 """Private mean of points of which every client holds several, one point at a time."""
 
 import math
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -10,15 +9,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.mechanisms.base import Counts, Floats, Mechanism
+from raydp_sim.mechanisms.base import Counts, Floats
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.mechanisms.shuffled import shuffled_event
 from raydp_sim.metrics.streams import simulation_only
-from raydp_sim.privacy.events import CldpRound, LocalReport, Release
+from raydp_sim.privacy.events import Release
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.tasks.base import Answer, Arrays, Ask, Formed, Planned, Setting, Task, Truth
-from raydp_sim.tasks.charging import amplifies
 from raydp_sim.tasks.expected import Expected, Outlook, bias_of, moments, noise_of_mean, off_centre
+from raydp_sim.tasks.items import item_event
 from raydp_sim.tasks.mean import averaged, causes, distance, exact_mean, nothing_yet, total_of
 
 
@@ -139,14 +137,7 @@ class ItemMean(Task):
 
     def event(self, setting: Setting, ask: Ask, formed: Formed) -> Release | None:
         """Return a round of CLDP-SGD where it is one, else what is known of single points."""
-        mechanism, losses = ask.mechanism, ask.mechanism.losses() or ()
-        if not amplifies(mechanism, formed.trust):
-            return _alone(mechanism, formed)
-        if formed.sampling == "uniform" and len(losses) == 1:
-            held, sampled = setting.shape[0], (formed.reports, self.sampled_points)
-            return CldpRound(losses[0], formed.clients, held, *sampled)
-        shuffled = shuffled_event(mechanism, formed.honest * self.sampled_points)
-        return replace(shuffled, unit="item")
+        return item_event(ask.mechanism, formed, setting.shape[0], self.sampled_points)
 
     # For the analyst.
 
@@ -174,12 +165,3 @@ class ItemMean(Task):
             **causes(mechanism, estimate, truth, sent),
         }
         return {"errors": simulation_only(scores)}
-
-
-def _alone(mechanism: Mechanism, formed: Formed) -> Release | None:
-    """Return what points cost that nothing amplifies: each is in a release at most once."""
-    event = mechanism.event()
-    if formed.trust.noise_at == "aggregator":
-        known = mechanism.release()
-        return None if known is None else replace(known, unit="item")
-    return LocalReport(event.epsilon, event.delta, unit="item")

@@ -1,5 +1,6 @@
 """Trying a task on what clients hold, before a run."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,10 @@ def check_values(task: Task, setting: Setting, data: Any, ids: Any, stream: Stre
     if isinstance(held, np.ndarray):
         held.flags.writeable = False  # as clients get them
     memory = task.memory(setting, held, stream.at("memory").clients(ids[:1]))
-    answer = task.client(setting, ask, held, memory, None, Randomizer(ask.mechanism), own)
+    randomizer = Randomizer(ask.mechanism)
+    noise = stream.at("randomize", 0).clients(ids[:1])
+    randomizer.begin(noise, partial(task.settle, setting, ask))
+    answer = task.client(setting, ask, held, memory, None, randomizer, own)
     if answer.values is not held:
         return False
     ask.mechanism.admit(data, ids)

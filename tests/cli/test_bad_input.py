@@ -155,7 +155,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "missing field": ({"mechanism.radius": None}, ["mechanism.radius", "missing"]),
     "missing kind": ({"mechanism.kind": None}, ["mechanism.kind", "missing", "linf"]),
     "unknown kind": ({"mechanism.kind": "linff"}, ["mechanism.kind", "'linff'", "'linf'"]),
-    "unknown data": ({"population.data.kind": "mnist"}, ["population.data.kind", "'mnist'"]),
+    "unknown data": ({"population.data.kind": "mnisty"}, ["population.data.kind", "'mnisty'"]),
     "no such class": (
         {"mechanism.kind": "nowhere_at_all:Thing"},
         ["mechanism.kind", "'nowhere_at_all:Thing'", "PYTHONPATH"],

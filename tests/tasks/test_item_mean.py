@@ -162,8 +162,8 @@ def test_points_that_are_clipped_show_as_clipping_bias(tmp_path):
 def test_a_uniform_cohort_and_one_message_make_a_round_of_cldp(tmp_path):
     base = items()
     privacy = run(base, out=tmp_path / "run").summary["privacy"]
-    loss = bound_mechanism(base).losses()[0]
-    event = ev.CldpRound(loss, 200, 6, 50, 2)
+    mechanism = bound_mechanism(base)
+    event = ev.CldpRound(mechanism.losses()[0], 200, 6, 50, 2, mechanism.randomizer())
     assert [charge.shuffled for charge in charges(tmp_path / "run")] == [event] * 3
     assert {charge.event.unit for charge in charges(tmp_path / "run")} == {"item"}
     assert "one item of one client's data" in privacy["assumption"]

@@ -1,5 +1,6 @@
 """What clients compute: values of the domain, whoever shares the call, and truths that add up."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,15 +71,11 @@ def _answer(subject: TaskSubject, made: Made, block: slice) -> tuple[Answer, Arr
     memory = task.memory(setting, held, subject.stream.at("memory").clients(ids))
     slots, stream = subject.slots(made.ask), subject.stream.at("task", made.release)
     given = {name: column.copy() for name, column in memory.items()}
-    answer = task.client(
-        setting,
-        made.ask,
-        held,
-        given,
-        None if slots is None else slots[block],
-        Randomizer(made.ask.mechanism),
-        stream.clients(ids),
-    )
+    randomizer = Randomizer(made.ask.mechanism)
+    noise = subject.stream.at("randomize", made.release).clients(ids)
+    randomizer.begin(noise, partial(task.settle, setting, made.ask))
+    own = None if slots is None else slots[block]
+    answer = task.client(setting, made.ask, held, given, own, randomizer, stream.clients(ids))
     require(
         isinstance(answer, Answer),
         f"`client` returns a {type(answer).__name__}; it must be an Answer",

@@ -40,7 +40,7 @@ def types(subject: TaskSubject) -> str:
     require(wanting is None, str(wanting))
     adaptive = getattr(cls, "adaptive", None)
     require(isinstance(adaptive, bool), f"`adaptive` is {adaptive!r}; it must be True or False")
-    width = task.width(setting.shape)
+    width = task.width(setting.shape, setting.labels)
     require(isinstance(width, int) and width >= 1, f"`width` is {width!r}; it must be 1 or more")
     names = task.readers(setting)
     named = isinstance(names, tuple) and names and len(set(names)) == len(names)

@@ -3,9 +3,12 @@
 from raydp_sim.privacy.bound import RdpBound
 from raydp_sim.privacy.events import (
     GaussianRelease,
+    GaussianReport,
     GaussianShuffle,
     SubsampledGaussianShuffle,
 )
+
+_Noise = GaussianRelease | GaussianReport | GaussianShuffle | SubsampledGaussianShuffle
 
 
 class Gaussian(RdpBound):
@@ -21,13 +24,11 @@ class Gaussian(RdpBound):
     """
 
     name = "gaussian"
-    events = (GaussianRelease, GaussianShuffle, SubsampledGaussianShuffle)
+    events = (GaussianRelease, GaussianReport, GaussianShuffle, SubsampledGaussianShuffle)
     source = "Mironov 2017, Corollary 3"
     real_orders = True
     streams = True
 
-    def one(
-        self, event: GaussianRelease | GaussianShuffle | SubsampledGaussianShuffle, alpha: float
-    ) -> float:
+    def one(self, event: _Noise, alpha: float) -> float:
         """Return the divergence at one order."""
         return alpha / 2.0 / event.noise_multiplier / event.noise_multiplier

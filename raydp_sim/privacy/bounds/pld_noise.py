@@ -10,6 +10,7 @@ from raydp_sim.privacy.composition.pld import compose_epsilon
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import (
     GaussianRelease,
+    GaussianReport,
     LaplaceRelease,
     SubsampledGaussian,
     SubsampledLaplace,
@@ -30,7 +31,13 @@ class PldNoise(RunBound):
     """
 
     name = "pld-noise"
-    events = (GaussianRelease, SubsampledGaussian, LaplaceRelease, SubsampledLaplace)
+    events = (
+        GaussianRelease,
+        GaussianReport,
+        SubsampledGaussian,
+        LaplaceRelease,
+        SubsampledLaplace,
+    )
     source = "Balle & Wang 2018, Theorem 8; Zhu, Dong & Wang 2022"
     sharp = True
 
@@ -53,7 +60,9 @@ class PldNoise(RunBound):
 
 def _is_normal(event: Any) -> bool:
     kind = type(event)
-    return kind is GaussianRelease or (kind is SubsampledGaussian and event.rate == 1.0)
+    return kind in (GaussianRelease, GaussianReport) or (
+        kind is SubsampledGaussian and event.rate == 1.0
+    )
 
 
 _ROUNDS: dict[type, Callable[[Any, int], NoiseRound]] = {

@@ -22,6 +22,16 @@ asks that twice its right derivative is at least its value - 1, which the symmet
 satisfies, and the sampled profile has the same derivative and a smaller value there. (The same pair
 as in Zhu, Dong & Wang 2022 for subsampling under replace-one.)
 
+Points of clients. If k of N clients are sampled, and one of the R points of each (`CldpRound`),
+the victim is a point, used with probability g = k/(N R). Given that it is not used, either its
+client is sampled with another point, or another client is in its place; both ways the batch is one
+with the victim's message replaced by that of other data, after a suitable choice of the rest. So
+the law given "not used" is a mixture of neighbours of the law given "used", and the argument above
+holds at rate g with k messages. law_rounds.py's does NOT: its batch without the victim has k
+messages of others, and here it may have one of the victim's own client, whose rest is seen. At
+N = R = k = 3 and epsilon0 = 3 it would state a thirteenth of the true delta, and for a named law a
+hundredth (tests/privacy/test_points.py).
+
 How losses are put on knots, erring upwards, is in losses.py. They are composed twice, directly
 (direct.py) and, where rounds are many, by a Fourier transform (fourier.py). Both are upper bounds
 on the same delta, so the smaller one is taken.

@@ -9,7 +9,12 @@ from raydp_sim.privacy.composition.runs import SHAPES
 from raydp_sim.privacy.curves.sampling import subsample
 from raydp_sim.privacy.curves.variation import BLANKETS, blanket_of, is_known
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
-from raydp_sim.privacy.events import Shuffle, SubsampledMultiMessage, SubsampledShuffle
+from raydp_sim.privacy.events import (
+    CldpRound,
+    Shuffle,
+    SubsampledMultiMessage,
+    SubsampledShuffle,
+)
 
 # Beyond, the tilt of a pair, tanh(epsilon0/2), has no digits left.
 _LARGEST = 27.0
@@ -23,8 +28,14 @@ class PldRun(RunBound):
     per client, losses.py how it errs upwards.
     """
 
-    events = (Shuffle, SubsampledShuffle, SubsampledMultiMessage)
+    events = (Shuffle, SubsampledShuffle, SubsampledMultiMessage, CldpRound)
     sharp = True
+
+    def refuse_others(self, event: Any) -> None:
+        """Raise `Unsupported` for rounds in which clients send several of their points too."""
+        super().refuse_others(event)
+        if isinstance(event, CldpRound) and event.sampled_points > 1:
+            raise Unsupported(f"{self.name} is proved for one point per client and round")
 
     def compute(self, events: list[tuple[Any, int]], delta: float) -> Result:
         """Return the composed epsilon."""
@@ -39,6 +50,8 @@ class PldRun(RunBound):
 
     def _round(self, event: Any, times: int) -> Round:
         clients = getattr(event, "clients", None)
+        if isinstance(event, CldpRound):
+            clients = event.clients * event.points
         name, alphabet = self.randomizer(event)
         if type(event) not in SHAPES:
             return report_round(event.losses, event.sampled, times, name, clients)

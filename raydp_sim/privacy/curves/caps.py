@@ -37,6 +37,7 @@ _PURE: dict[type, Callable[[Any], tuple[float, ...]]] = {
     ev.SubsampledGaussianShuffle: lambda e: (math.inf,),
     ev.CldpRound: _cldp,
     ev.GaussianRelease: lambda e: (math.inf,),
+    ev.GaussianReport: lambda e: (math.inf,),
     ev.SubsampledGaussian: lambda e: (math.inf,),
     ev.LaplaceRelease: lambda e: (e.epsilon,),
     # Adding a record costs less than removing it.

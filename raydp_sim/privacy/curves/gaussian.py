@@ -73,6 +73,31 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     return sensitivity * high * (1.0 + _SLACK)
 
 
+def gaussian_epsilon(delta: float, sigma: float, sensitivity: float = 1.0) -> float:
+    """Return the least epsilon >= 0 at which the noise gives (epsilon, delta)-DP, rounded up.
+
+    Example:
+        >>> round(gaussian_epsilon(1e-5, 3.7306), 4)
+        1.0
+    """
+    if gaussian_delta(0.0, sigma, sensitivity) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while gaussian_delta(high, sigma, sensitivity) > delta:
+        low, high = high, 2.0 * high
+        if high > 1e12:
+            return math.inf
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        if gaussian_delta(middle, sigma, sensitivity) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
 def gaussian_deltas(epsilons: Floats, sigma: float) -> Floats:
     """Return `gaussian_delta` at several epsilons, sensitivity 1.
 
@@ -91,30 +116,3 @@ def gaussian_deltas(epsilons: Floats, sigma: float) -> Floats:
     factor = 0.5 * np.exp(-0.5 * far * far * (1.0 - _ROUNDING))
     tail = np.maximum(5e-324, factor * (first - second + _ROUNDING * first))
     return np.asarray(np.where(a > 0.0, plain, tail), dtype=np.float64)
-
-
-def gaussian_epsilon(delta: float, sigma: float) -> float:
-    """Return an epsilon at which noise N(0, sigma^2 I) gives (epsilon, delta)-DP, sensitivity 1.
-
-    The divergence was evaluated there; it is within 1e-9 of the least, relatively.
-
-    Example:
-        >>> round(gaussian_epsilon(0.126937, 1.0), 4)
-        1.0
-    """
-    if gaussian_delta(0.0, sigma) <= delta:
-        return 0.0
-    low, high = 0.0, 1.0
-    while gaussian_delta(high, sigma) > delta:
-        low, high = high, 2.0 * high
-        if high > 1e15:
-            return math.inf
-    while high - low > 1e-9 * high:
-        middle = 0.5 * (low + high)
-        if gaussian_delta(middle, sigma) <= delta:
-            high = middle
-        else:
-            low = middle
-        if high < 1e-300:
-            break
-    return high

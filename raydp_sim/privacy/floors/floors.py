@@ -285,7 +285,7 @@ def least_epsilon(event: ev.Release, times: int, delta: float, named: bool = Tru
         parts = Counter(event.losses).items()
         shuffles = [(ev.Shuffle(loss, event.n, event.randomizer), many) for loss, many in parts]
         return max(least_epsilon(shuffle, many * times, delta) for shuffle, many in shuffles)
-    if isinstance(event, ev.GaussianRelease):
+    if isinstance(event, ev.GaussianRelease | ev.GaussianReport):
         # The sum of the releases, over its standard deviation, tells all there is.
         return shifted(math.sqrt(times) / event.noise_multiplier).epsilon(delta)
     laws = _ROUNDS[type(event)](event, delta)

@@ -6,6 +6,7 @@ from raydp_sim.privacy.events import (
     CentralRelease,
     CldpRound,
     GaussianRelease,
+    GaussianReport,
     LaplaceRelease,
     LocalReport,
     Release,
@@ -116,6 +117,8 @@ def view_of(release: Release) -> str:
     coins = isinstance(release, SelfSampledShuffle | SubsampledGaussian)
     who = _COINS if coins else _WHO[charged_to_all(release)]
     view = CENTRAL[1] if central else _SHUFFLED + who
+    if isinstance(release, GaussianReport):
+        view = f"{SEEN}; neighbours replace one client's data"
     if isinstance(release, SubsampledGaussian):
         # Its neighbours are not those of all other events.
         view = CENTRAL[1].replace("replace one client's data", "add or remove one client")

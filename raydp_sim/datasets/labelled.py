@@ -1,0 +1,119 @@
+"""Labelled samples: what clients of a learning task hold, and what everyone may look at."""
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raydp_sim.errors import InputError
+from raydp_sim.registry import Piece
+
+Features = NDArray[np.float32]
+Labels = NDArray[np.int64]
+
+
+class Examples(NamedTuple):
+    """Samples ready for a model.
+
+    Attributes:
+        features: as float32; bytes are scaled to [0, 1].
+        labels: the class of each.
+    """
+
+    features: Features
+    labels: Labels
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """The samples of some clients, one row per client, gathered only where they are used.
+
+    All clients of an actor share one pool, so that nothing is copied: what a client holds are
+    numbers of samples. Its padding repeats the client's own first sample.
+
+    Attributes:
+        pool: features of all samples, in their own type (bytes for images).
+        classes: the label of each sample of the pool.
+        index: numbers of samples, shape (clients, most samples of any client).
+        sizes: how many of them each client really holds.
+        test: the clients' own test samples, where they have any.
+
+    Example:
+        >>> pool, classes = np.array([[0], [51], [255]], np.uint8), np.array([0, 1, 1])
+        >>> held = Labelled(pool, classes, np.array([[0, 2], [1, 1]]), np.array([2, 1]))
+        >>> features, labels = held[:1].take(np.array([[1]]))
+        >>> features.tolist(), labels.tolist()
+        ([[[1.0]]], [[1]])
+    """
+
+    pool: NDArray[Any]
+    classes: NDArray[Any]
+    index: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    test: "Labelled | None" = None
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, rows: Any) -> "Labelled":
+        own = None if self.test is None else self.test[rows]
+        return replace(self, index=self.index[rows], sizes=self.sizes[rows], test=own)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise InputError(
+            "the data are labelled samples, which only a task that trains a model can use; choose "
+            "such a task, or data that are vectors"
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that these clients add to the pool which all share."""
+        own = 0 if self.test is None else self.test.nbytes
+        return self.index.nbytes + self.sizes.nbytes + own
+
+    def with_rows(self, rows: NDArray[np.int64], other: "Labelled") -> "Labelled":
+        """Return the samples with some clients' replaced by others of the same pool."""
+        if other.pool is not self.pool or (self.test is None) != (other.test is None):
+            raise InputError(
+                "population.group_data must be of the data set that population.data is, with other "
+                "fields only, and with a personal_test if it has one"
+            )
+        width = max(self.index.shape[1], other.index.shape[1])
+        index, sizes = _widened(self.index, width), self.sizes.copy()
+        index[rows], sizes[rows] = _widened(other.index, width), other.sizes
+        own = self.test
+        if own is not None and other.test is not None:
+            own = own.with_rows(rows, other.test)
+        return replace(self, index=index, sizes=sizes, test=own)
+
+    def take(self, chosen: NDArray[Any]) -> Examples:
+        """Return the samples at some places of each client: (clients, places, ...)."""
+        return examples(self.pool, self.classes, np.take_along_axis(self.index, chosen, axis=1))
+
+
+def _widened(index: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """Return a copy with more columns; they repeat the first."""
+    more = np.repeat(index[:, :1], width - index.shape[1], axis=1)
+    return np.concatenate([index, more], axis=1)
+
+
+def examples(pool: NDArray[Any], classes: NDArray[Any], numbers: NDArray[Any]) -> Examples:
+    """Gather samples of a pool; bytes become numbers in [0, 1]."""
+    features = pool[numbers].astype(np.float32, copy=False)  # indexing has made a copy
+    if pool.dtype == np.uint8:
+        features *= np.float32(1.0 / 255.0)
+    return Examples(features, classes[numbers].astype(np.int64))
+
+
+class HeldOut(Piece):
+    """Samples that no client holds, public by assumption: every actor may read them."""
+
+    @abstractmethod
+    def validation(self) -> Examples | None:
+        """Return what choices are made by (step sizes, when to stop); None if there is none."""
+
+    @abstractmethod
+    def test(self) -> Examples:
+        """Return what results are reported on; nothing is ever chosen by it."""

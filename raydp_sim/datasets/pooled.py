@@ -1,0 +1,304 @@
+"""The base of data sets whose clients hold labelled samples of one pool."""
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PrivateAttr, field_validator
+
+from raydp_sim.datasets.base import Dataset
+from raydp_sim.datasets.labelled import Examples, HeldOut, Labelled, examples
+from raydp_sim.datasets.partitions.base import PARTITIONS, POINTS, Deck, Numbers, Partition
+from raydp_sim.datasets.partitions.iid import Iid
+from raydp_sim.errors import InputError, bad_field
+from raydp_sim.random import Ids, Stream
+from raydp_sim.registry import Registry, piece
+
+# What a fraction of a count may be off by, in doubles.
+_ROUNDING = 1e-9
+
+
+class Pool(NamedTuple):
+    """Samples with their labels.
+
+    Attributes:
+        features: in their own type (bytes for images); the first axis counts samples.
+        labels: the class of each.
+        owners: whose each is by nature, such as its writer; None where nobody's.
+    """
+
+    features: NDArray[Any]
+    labels: NDArray[Any]
+    owners: NDArray[Any] | None = None
+
+
+class PooledData(Dataset):
+    """Labelled samples that a partition deals to the clients.
+
+    Fields:
+        points: samples that each client trains on; as many as there are for everyone unless given.
+            What is left over is unused.
+        partition: who holds which samples.
+        overlap: whether clients for whom no samples are left are dealt the whole pool anew, so that
+            some share samples with clients dealt before; without it nobody shares any. What is
+            guaranteed of a sample then holds for each copy, not for all of them together.
+        only: the classes that are dealt; all unless given.
+        validation: samples that no client holds, for choosing step sizes and when to stop: a
+            fraction of those for training if below 1, else their number.
+        personal_test: samples that each client keeps to test its own model with: a fraction of
+            its samples if below 1, else their number, beside `points`.
+        split_seed: decides which samples are held out for validation. The scenario's seed does not,
+            so that what was chosen by them holds for every repetition.
+    """
+
+    points: Annotated[int, Field(ge=1)] | None = None
+    partition: Annotated[Partition, *piece(PARTITIONS)] = Iid()
+    overlap: bool = False
+    only: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    validation: Annotated[float, Field(ge=0)] = 0.0
+    personal_test: Annotated[float, Field(ge=0)] = 0.0
+    split_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    _clients: int | None = PrivateAttr(default=None)
+
+    @field_validator("validation", "personal_test")
+    @classmethod
+    def _fraction_or_count(cls, given: float) -> float:
+        if given >= 1.0 and given != int(given):
+            raise ValueError("it must be a fraction below 1, or a whole number of samples")
+        return given
+
+    @field_validator("only")
+    @classmethod
+    def _each_once(cls, given: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if given is not None and (not given or len(set(given)) < len(given)):
+            raise ValueError("name at least one class, and each once")
+        return given
+
+    # What a kind says.
+
+    @abstractmethod
+    def train(self) -> Pool:
+        """Return the samples for training, read or made once in a process."""
+
+    @abstractmethod
+    def tested(self) -> Pool:
+        """Return the samples that results are reported on, read or made once in a process."""
+
+    @abstractmethod
+    def described(self) -> str:
+        """Say where the samples come from, and how far that was checked."""
+
+    # What follows.
+
+    def among(self, clients: int) -> "PooledData":
+        """Return the data set as it is dealt to so many clients."""
+        return self._again(clients)
+
+    def shape(self) -> tuple[int, ...]:
+        """Return the points of the client with fewest, and the shape of a sample."""
+        return int(self._kept(self._sizes).min()), *self.train().features.shape[1:]
+
+    def width(self) -> int:
+        """Return the length of the last axis of a sample."""
+        return self.shape()[-1]
+
+    def values(self, ids: Ids, stream: Stream) -> NDArray[np.float64]:
+        """Refuse: samples are no vectors."""
+        raise InputError("the data are labelled samples; only a task that trains a model uses them")
+
+    def hold(self, ids: Ids, stream: Stream) -> Labelled:
+        """Return the samples of some clients, as numbers into the pool that all share.
+
+        Every actor deals all cards of the deals its clients are in, so that nobody needs to ask.
+        """
+        pool, sizes, at_once = self.train(), self._sizes, len(self._sizes)
+        most = int(self._kept(sizes).max())
+        widest = int((sizes - self._kept(sizes)).max())
+        index = np.empty((len(ids), most), np.int64)
+        own = np.empty((len(ids), widest), np.int64)
+        kept, tested = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
+        deal, place = np.divmod(np.asarray(ids, np.int64), at_once)
+        for each in np.unique(deal):
+            rows = np.flatnonzero(deal == each)
+            hands = self.partition.deal(self._deck, sizes, stream.at("partition", int(each)))
+            size = hands.sizes[place[rows]]
+            first = (hands.sizes.cumsum() - hands.sizes)[place[rows]]
+            kept[rows] = self._kept(size)
+            tested[rows] = size - kept[rows]
+            index[rows] = _laid_out(hands.samples, first, kept[rows], most)
+            if widest:
+                own[rows] = _laid_out(hands.samples, first + kept[rows], tested[rows], widest)
+        there = self._split.dealt
+        mine = Labelled(pool.features, pool.labels, there[own], tested) if widest else None
+        return Labelled(pool.features, pool.labels, there[index], kept, mine)
+
+    def labels(self) -> int:
+        """Return how many classes there are."""
+        return int(self.train().labels.max()) + 1
+
+    def held_out(self) -> HeldOut:
+        """Return the samples for validation, if any, and for the test."""
+        return HeldOutSamples(of=self)
+
+    def memory(self, clients: int, processes: int) -> int:
+        """Return the bytes of the pool in each process and of every client's numbers of samples."""
+        pool, widest = self.train(), int(self._sizes.max())
+        return processes * (pool.features.nbytes + pool.labels.nbytes) + clients * 8 * (widest + 2)
+
+    def said(self) -> str:
+        """Say where the samples come from and how they are divided."""
+        sizes, split = self._sizes, self._split
+        kept = self._kept(sizes)
+        parts = [
+            self.described(),
+            f"{len(split.dealt):,} samples of {self.labels()} classes for {self._clients:,} "
+            f"clients, {_range(kept)} each ({self.partition.kind})",
+        ]
+        if self.personal_test:
+            parts.append(f"{_range(sizes - kept)} more of their own to test with")
+        deals = -(-(self._clients or 1) // len(sizes))
+        if deals > 1:
+            parts.append(
+                f"dealt {deals:,} times: clients share samples, and guarantees are of copies"
+            )
+        elif unused := len(split.dealt) - int(sizes.sum()):
+            parts.append(f"{unused:,} unused")
+        if len(split.validation):
+            parts.append(f"{len(split.validation):,} held out for validation")
+        return "; ".join([*parts, f"{len(self.tested().labels):,} for the test"])
+
+    def validation_samples(self) -> Examples | None:
+        """Return the samples held out for validation; None if there are none."""
+        pool, numbers = self.train(), self._split.validation
+        return examples(pool.features, pool.labels, numbers) if len(numbers) else None
+
+    def test_samples(self) -> Examples:
+        """Return the samples that results are reported on."""
+        pool = self.tested()
+        return examples(pool.features, pool.labels, np.arange(len(pool.labels)))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what was written; what was worked out from it are arrays, and follows."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._clients == other._clients and all(
+            getattr(self, name) == getattr(other, name) for name in type(self).model_fields
+        )
+
+    __hash__ = Dataset.__hash__
+
+    def _again(self, clients: int | None, **changed: Any) -> "PooledData":
+        """Return a copy that remembers nothing of what was worked out for this one."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        copy = type(self).model_construct(**{**fields, **changed})
+        copy._clients = clients
+        return copy
+
+    @cached_property
+    def _split(self) -> "_Split":
+        labels = self.train().labels
+        total = len(labels)
+        count = int(self.validation)
+        if self.validation < 1.0:
+            count = int(self.validation * total + _ROUNDING)
+        if count >= total:
+            remedy = f"there are {total:,} samples for training; lower it"
+            raise bad_field("population.data.validation", self.validation, remedy)
+        mixed = Stream(self.split_seed).at("validation").generator().permutation(total)
+        dealt = np.sort(mixed[count:])
+        if self.only is not None:
+            if max(self.only) >= self.labels():
+                remedy = f"classes are numbered from 0 to {self.labels() - 1}"
+                raise bad_field("population.data.only", list(self.only), remedy)
+            dealt = dealt[np.isin(labels[dealt], self.only)]
+        return _Split(dealt, np.sort(mixed[:count]))
+
+    @cached_property
+    def _deck(self) -> Deck:
+        pool, dealt = self.train(), self._split.dealt
+        owners = None if pool.owners is None else pool.owners[dealt]
+        return Deck(pool.labels[dealt], self.labels(), owners)
+
+    @cached_property
+    def _sizes(self) -> Numbers:
+        """How many samples each client of one deal gets, those of its own test included."""
+        if self._clients is None:
+            raise InputError("labelled data are dealt to clients; say `among` how many")
+        each = None if self.points is None else self._with_test(self.points)
+        at_once = self._clients
+        if self.overlap:
+            if each is None:
+                raise bad_field(POINTS, None, "with population.data.overlap it must be given")
+            at_once = min(at_once, max(1, self.partition.reach(self._deck, each)))
+        sizes = self.partition.sizes(self._deck, at_once, each)
+        if (self._kept(sizes) < 1).any():
+            remedy = f"a client with {int(sizes.min())} samples has none left to train on; lower it"
+            raise bad_field("population.data.personal_test", self.personal_test, remedy)
+        return sizes
+
+    def _kept(self, sizes: Numbers) -> Numbers:
+        """Return how many of so many samples a client trains on."""
+        if self.personal_test == 0.0:
+            return sizes
+        if self.personal_test >= 1.0:
+            return sizes - int(self.personal_test)
+        share = (self.personal_test * sizes + _ROUNDING).astype(np.int64)
+        return np.asarray(sizes - np.maximum(1, share))
+
+    def _with_test(self, points: int) -> int:
+        """Return how many samples a client needs to train on so many."""
+        size = points + int(self.personal_test)
+        while int(self._kept(np.array([size + 1]))[0]) <= points:
+            size += 1
+        return size
+
+
+class _Split(NamedTuple):
+    """Numbers of the samples that are dealt, and of those held out for validation."""
+
+    dealt: Numbers
+    validation: Numbers
+
+
+def _range(numbers: Numbers) -> str:
+    least, most = int(numbers.min()), int(numbers.max())
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def _laid_out(samples: Numbers, first: Numbers, sizes: Numbers, width: int) -> Numbers:
+    """Return rows of samples; a short row repeats its first."""
+    column = np.arange(width)
+    return samples[first[:, None] + np.where(column < sizes[:, None], column, 0)]
+
+
+# The base is only compared with, so it may be abstract.
+_POOLED = Registry("raydp_sim.datasets", PooledData)  # type: ignore[type-abstract]
+
+
+class HeldOutSamples(HeldOut):
+    """The validation and test samples of a data set, and nothing else of it.
+
+    Fields:
+        of: the data set.
+    """
+
+    kind: ClassVar[str] = "held-out"
+    of: Annotated[PooledData, *piece(_POOLED)]
+
+    def validation(self) -> Examples | None:
+        """Return what choices are made by."""
+        return self._validation
+
+    def test(self) -> Examples:
+        """Return what results are reported on."""
+        return self._test
+
+    @cached_property
+    def _validation(self) -> Examples | None:
+        return self.of.validation_samples()
+
+    @cached_property
+    def _test(self) -> Examples:
+        return self.of.test_samples()

@@ -1,0 +1,86 @@
+"""The interface of every model: a classifier as a function of one flat vector of parameters."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raydp_sim.models.memory import keep_freed
+from raydp_sim.random import Stream
+from raydp_sim.registry import Piece
+
+Floats32 = NDArray[np.float32]
+# Rows that callers hand to a network at a time: what it holds for the way back stays in cache.
+TILE = 64
+
+
+class Part(NamedTuple):
+    """A named tensor of the parameters; all of them, in order and flattened, are the vector."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        return int(np.prod(self.shape))
+
+
+class Network(ABC):
+    """A classifier for features of one shape.
+
+    Batches are rows of clients, each with its own samples: features (clients, samples, *shape). The
+    parameters are one vector for all (d,), or one per client (clients, d). Gradients are one vector
+    per client, the sum over its samples; with one sample per row they are per-example gradients.
+    Arithmetic of one row never depends on which other rows share the call.
+    """
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self.parts = tuple(parts)
+        # Number of parameters d.
+        self.size = sum(part.size for part in self.parts)
+        keep_freed()
+
+    @abstractmethod
+    def init(self, stream: Stream) -> Floats32:
+        """Draw the first parameters."""
+
+    @abstractmethod
+    def forward(self, theta: Floats32, features: Floats32) -> tuple[Floats32, Any]:
+        """Return the logits (clients, samples, classes) and what `backward` needs of the way."""
+
+    @abstractmethod
+    def backward(self, theta: Floats32, tape: Any, slopes: Floats32) -> Floats32:
+        """Return each client's gradient (clients, d).
+
+        Args:
+            theta: as given to `forward`.
+            tape: that `forward` returned.
+            slopes: of the loss in the logits, (clients, samples, classes).
+        """
+
+    def named(self, theta: Floats32) -> dict[str, Floats32]:
+        """Return the parameters (..., d) as named tensors, as a `state_dict` has them."""
+        out, first = {}, 0
+        for part in self.parts:
+            own = theta[..., first : first + part.size]
+            out[part.name] = own.reshape(*theta.shape[:-1], *part.shape)
+            first += part.size
+        return out
+
+
+class Classifier(Piece):
+    """The description of a model in a scenario; `network` makes it for the data at hand."""
+
+    # Parameters that it is checked with, and the shape of the features.
+    examples: ClassVar[tuple[tuple[dict[str, Any], tuple[int, ...]], ...]]
+
+    @abstractmethod
+    def network(self, shape: tuple[int, ...], classes: int) -> Network:
+        """Return the model for features of a shape.
+
+        Raises:
+            InputError: it cannot take such features.
+        """

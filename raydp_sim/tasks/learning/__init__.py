@@ -1,0 +1,1 @@
+"""Training models: one algorithm per file."""

@@ -1,0 +1,315 @@
+"""DP-AdaPeD: every client trains a model of its own, and all share a common one through noise."""
+
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from raydp_sim.mechanisms.base import Counts
+from raydp_sim.mechanisms.randomizer import Randomizer
+from raydp_sim.mechanisms.walk import Walk
+from raydp_sim.metrics.streams import simulation_only
+from raydp_sim.models import MODELS
+from raydp_sim.models.base import Classifier, Floats32, Network
+from raydp_sim.models.linear import Linear
+from raydp_sim.models.losses import cross_entropy, divergence
+from raydp_sim.random import ClientStream, Stream
+from raydp_sim.registry import piece
+from raydp_sim.tasks.base import (
+    Answer,
+    Arrays,
+    Ask,
+    Estimate,
+    Floats,
+    Formed,
+    Planned,
+    Setting,
+    Task,
+    Truth,
+)
+from raydp_sim.tasks.learning import local, training
+from raydp_sim.tasks.learning.noisy_steps import accountants, noisy_steps
+from raydp_sim.tasks.learning.samples import held_labels
+from raydp_sim.tasks.learning.schedules import Positive
+
+DIRECTION, PSI = 0, 1
+"""The parts of a noisy step."""
+
+
+class Public(NamedTuple):
+    """What every client of a round is told: the common model, psi, and the round."""
+
+    mu: Floats32
+    psi: float
+    rounds: int
+
+
+class AdaPeD(Task):
+    """Personal models tied to a common one, as closely as clients are alike (knowledge distilling).
+
+    Girgis 2023 (dissertation), Algorithm 4.4.1. Client i minimises f_i(theta_i) + log(2 psi)/2 +
+    KD_i(theta_i, mu)/(2 psi) by tau = `mechanism.steps` local steps a round; theta_i never leaves.
+    Of mu and psi it holds copies that move by clipped and noisy directions only, and what it
+    reports is where they have moved to. The source averages the copies from before the last step;
+    with tau = 1 the common model would then never move, so here it is those after it.
+
+    What is protected is all of a client's data, and the report is charged as tau noisy steps that
+    are all seen: the source's smaller figures take a client's noise of all steps for one Gaussian,
+    but its later steps depend on its own earlier noise, and so does psi's step on mu's noise even
+    for tau = 1. They are in stream `accountants`, named as not proved.
+
+    Fields:
+        model: what is trained, by each client and in common.
+        step_sizes: of theta, mu and psi (eta_1, eta_2, eta_3).
+        psi: before the first round.
+        psi_least: that psi is kept above after every step, which costs nothing.
+        batch: samples of a client in one step; all unless given.
+        alone: whether every client also trains a model without the common one, to compare with.
+        init_seed: of the first parameters, where the model draws them.
+        evaluate_every: rounds from one test of the personal models to the next.
+        keep_personal: whether the personal models are written down at the end of the run.
+    """
+
+    kind: ClassVar[str] = "adaped"
+    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+        {
+            "task": {"rounds": 3, "step_sizes": [0.5, 0.1, 0.05], "psi": 1.0, "psi_least": 0.9},
+            "trust": "local",
+            "population": {
+                "clients": 41,
+                "data": {
+                    "kind": "synthetic-digits",
+                    "n": 410,
+                    "side": 4,
+                    "test": 20,
+                    "points": 6,
+                    "personal_test": 4,
+                },
+            },
+            "participation": {"kind": "uniform", "sampled": 30},
+            "mechanism": {
+                "kind": "gaussian-steps",
+                "radius": 0.5,
+                "scalar_radius": 0.05,
+                "steps": 2,
+                "sigma": 0.5,
+                "scalar_sigma": 0.2,
+            },
+        },
+    )
+    adaptive = True
+    open_ended = False
+    sums_cut = False
+    model: Annotated[Classifier, *piece(MODELS)] = Linear()
+    step_sizes: tuple[Positive, Positive, Positive] = (0.5, 0.1, 0.005)
+    psi: Positive = 2.0
+    psi_least: Positive = 1e-3
+    batch: Annotated[int, Field(ge=1)] | None = None
+    alone: bool = True
+    init_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    evaluate_every: Annotated[int, Field(ge=1)] = 1
+    keep_personal: bool = False
+
+    def network(self, setting: Setting) -> Network:
+        """Return the model for the data at hand."""
+        return training.network_of(self.model, setting.shape, setting.labels)
+
+    def width(self, shape: tuple[int, ...], labels: int) -> int:
+        """Return the number of parameters, and one for psi."""
+        return training.network_of(self.model, shape, labels).size + 1
+
+    def plan(self, setting: Setting) -> tuple[Planned, ...]:
+        """Return one kind of release; refuse a mechanism that is not of noisy steps."""
+        noisy_steps(setting.mechanism, self.kind, scalar=True)
+        return super().plan(setting)
+
+    def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
+        """Refuse data without labels, and batches that clients cannot fill."""
+        local.refuse_batch(data, self.batch, ids)
+
+    # The protocol.
+
+    def init(self, setting: Setting) -> Arrays:
+        """Start at the model's first parameters."""
+        return {
+            "mu": self._first(setting).astype(np.float64),
+            "psi": np.asarray(max(self.psi, self.psi_least)),
+            "rounds": np.zeros((), np.int64),
+        }
+
+    def ask(self, setting: Setting, state: Arrays) -> Ask | None:
+        """Send the common model and psi."""
+        told = {"mu": state["mu"].astype(np.float32)}
+        return Ask(setting.mechanism, told | {name: state[name] for name in ("psi", "rounds")})
+
+    def memory(self, setting: Setting, data: Any, stream: ClientStream) -> Arrays:
+        """Start personal models where the common one starts."""
+        names = ("theta", "alone") if self.alone else ("theta",)
+        return {name: np.tile(self._first(setting), (len(data), 1)) for name in names}
+
+    def settle(self, setting: Setting, ask: Ask, total: Floats) -> Floats:
+        """Keep psi above its least value: its moves never add up to more than this."""
+        total[:, -1] = np.minimum(total[:, -1], self._most(float(ask.broadcast["psi"])))
+        return total
+
+    def client(
+        self,
+        setting: Setting,
+        ask: Ask,
+        data: Any,
+        memory: Arrays,
+        slots: NDArray[np.int64] | None,
+        randomizer: Randomizer,
+        stream: ClientStream,
+    ) -> Answer:
+        """Take the local steps; what leaves is where the copies of mu and psi have moved to."""
+        told = Public(
+            ask.broadcast["mu"], float(ask.broadcast["psi"]), int(ask.broadcast["rounds"])
+        )
+        network, steps = self.network(setting), ask.mechanism.inner_steps
+        theta = memory["theta"].copy()
+        alone = memory["alone"].copy() if self.alone else None
+        floored = 0
+        for rows in local.tiles(data, self.batch):
+            held, own = data[rows], None
+            for step in range(steps):
+                if self.batch is not None:
+                    own = local.batch_of(data[rows], self.batch, step, stream.take(rows))
+                elif own is None:
+                    own = local.all_of(held)
+                theta[rows] = self._step(network, told, own, theta[rows], randomizer.walk, rows)
+                total = randomizer.walk.total[rows, -1]
+                floored += int((total >= self._most(told.psi)).sum())
+                if alone is not None:
+                    slope = local.slope(network, alone[rows], own).gradient
+                    alone[rows] -= np.float32(self.step_sizes[0]) * slope
+        local.refuse_runaway(theta, told.rounds)
+        after = {"theta": theta} | ({} if alone is None else {"alone": alone})
+        seen = np.zeros(10, np.int64)
+        seen[0] = floored
+        if self._due(told.rounds + 1):
+            for place, models in enumerate((theta, told.mu, alone)):
+                if models is not None:
+                    tested = local.own_accuracy(network, models, data)
+                    seen[1 + 3 * place : 4 + 3 * place] = tested
+        return Answer(randomizer.walk.total, memory=after, seen=seen)
+
+    def step(
+        self,
+        setting: Setting,
+        ask: Ask,
+        reader: int,
+        state: Arrays,
+        accumulator: Any,
+        formed: Formed,
+        stream: Stream,
+    ) -> tuple[Arrays, Arrays]:
+        """Average the copies: move by the mean of the noisy directions, times their number."""
+        moved = ask.mechanism.decode(accumulator, stream) / formed.weight
+        moved = moved * ask.mechanism.inner_steps
+        rounds = int(state["rounds"]) + 1
+        mu = state["mu"] - self.step_sizes[1] * moved[:-1]
+        psi = max(self.psi_least, float(state["psi"]) - self.step_sizes[2] * float(moved[-1]))
+        training.refuse_divergence(mu.astype(np.float32), rounds, self.step_sizes[1])
+        after = {"mu": mu, "psi": np.asarray(psi), "rounds": np.asarray(rounds)}
+        known = {"theta": mu.astype(np.float32), "step_size": np.asarray(self.step_sizes[1])}
+        return after, {"psi": np.asarray(psi), "rounds": np.asarray(rounds), **known}
+
+    def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
+        """Return nothing: the answer are models."""
+        return None
+
+    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
+        """Return the common model as named tensors, and psi."""
+        common = dict(self.network(setting).named(state["mu"].astype(np.float32)))
+        return {"model/common": {**common, "psi": state["psi"]}}
+
+    @property
+    def keeps_own(self) -> bool:
+        """Whether personal models are written down."""
+        return self.keep_personal
+
+    def own_files(self, setting: Setting, memory: Arrays) -> dict[str, Arrays]:
+        """Return the personal models, one row per client."""
+        return local.personal_files(self.network(setting), memory)
+
+    # For the analyst.
+
+    def truth(self, setting: Setting, data: Any) -> Counts:
+        """Return how many samples of each class the clients hold, and how many clients they are."""
+        return held_labels(data, setting.labels)
+
+    def rows(
+        self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
+    ) -> dict[str, pa.RecordBatch]:
+        """Return how personal models do on their clients' own test samples, and the accountants."""
+        rounds, seen = int(public[0]["rounds"]), truth.seen
+        assert seen is not None
+        steps = max(1, truth.clipped.values // 2)
+        sums = {"personal": seen[1:4], "starting": seen[4:7], "alone": seen[7:10]}
+        rows = {
+            "accountants": accountants(setting, ask.mechanism, rounds, truth.reports),
+            "training": simulation_only(
+                {
+                    "round": rounds,
+                    "psi_at_least": int(seen[0]) / steps,
+                    "fraction_clipped": truth.clipped.rows / max(1, truth.clipped.values),
+                }
+            ),
+            **local.personal_row(rounds, sums),
+        }
+        if self._due(rounds):
+            rows["learning"] = training.learning_row(
+                self.network(setting), setting, public[0], None
+            )
+        return rows
+
+    def _due(self, rounds: int) -> bool:
+        """Say whether models are tested after so many rounds."""
+        return rounds % self.evaluate_every == 0 or rounds == self.rounds
+
+    def _first(self, setting: Setting) -> Floats32:
+        return self.network(setting).init(Stream(self.init_seed).at("model"))
+
+    def _most(self, psi: float) -> float:
+        """Return the sum of directions by which psi has moved down to its least value."""
+        return (psi - self.psi_least) / self.step_sizes[2]
+
+    def _step(
+        self,
+        network: Network,
+        told: Public,
+        own: local.Own,
+        theta: Floats32,
+        walk: Walk,
+        rows: slice,
+    ) -> Floats32:
+        """Take one local step of some clients; return their personal models after it.
+
+        In this order: theta; mu, at the new theta; psi, at the new theta and the new, noisy mu.
+        """
+        weights = own.weights[..., None]
+        mu, psi = self._copies(told, walk.total[rows])
+        common, common_tape = network.forward(mu, own.features)
+        logits, tape = network.forward(theta, own.features)
+        pull = divergence(common, logits).q_slopes / (2.0 * psi)[:, None, None]
+        slopes = (cross_entropy(logits, own.labels).slopes + pull) * weights
+        gradient = network.backward(theta, tape, slopes.astype(np.float32))
+        theta = theta - np.float32(self.step_sizes[0]) * gradient
+        logits, _ = network.forward(theta, own.features)
+        slopes = divergence(common, logits).p_slopes * weights / (2.0 * psi)[:, None, None]
+        walk.step(DIRECTION, network.backward(mu, common_tape, slopes.astype(np.float32)), rows)
+        mu, psi = self._copies(told, walk.total[rows])
+        common, _ = network.forward(mu, own.features)
+        apart = (divergence(common, logits).values * own.weights).sum(axis=1)
+        slope = 1.0 / (2.0 * psi) - apart / (2.0 * psi * psi)
+        walk.step(PSI, slope[:, None], rows)
+        return theta
+
+    def _copies(self, told: Public, total: Floats) -> tuple[Floats32, Floats]:
+        """Return the clients' copies of mu and psi, from where noisy steps have led."""
+        mu = told.mu - self.step_sizes[1] * total[:, :-1]
+        psi = told.psi - self.step_sizes[2] * total[:, -1]
+        return mu.astype(np.float32), np.maximum(self.psi_least, psi)

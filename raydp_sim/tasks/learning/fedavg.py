@@ -1,0 +1,267 @@
+"""Federated averaging with a proof: clean local steps, the update clipped, randomized once."""
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from raydp_sim.errors import bad_field
+from raydp_sim.mechanisms.base import Counts
+from raydp_sim.mechanisms.randomizer import Randomizer
+from raydp_sim.metrics.streams import simulation_only
+from raydp_sim.models import MODELS
+from raydp_sim.models.base import Classifier, Network
+from raydp_sim.models.linear import Linear
+from raydp_sim.random import ClientStream, Stream
+from raydp_sim.registry import piece
+from raydp_sim.tasks.base import (
+    Answer,
+    Arrays,
+    Ask,
+    Estimate,
+    Formed,
+    Planned,
+    Setting,
+    Task,
+    Truth,
+)
+from raydp_sim.tasks.learning import local, training
+from raydp_sim.tasks.learning.adaptive_clip import AdaptiveClip
+from raydp_sim.tasks.learning.optimizers import OPTIMIZERS, Optimizer, Sgd
+from raydp_sim.tasks.learning.samples import UNIT, exact, held_labels
+from raydp_sim.tasks.learning.schedules import Constant, Positive, StepSize
+
+_NORM = 2.0**26  # where norms are cut off in sums
+
+
+class FedAvg(Task):
+    """Clients train from the common model and report by how much they would move it.
+
+    McMahan et al. 2018, "Learning differentially private recurrent language models": the update of
+    a client, not its steps, is clipped to the mechanism's ball and randomized once, by any
+    mechanism under any trust. What is protected is all of a client's data, and the release costs
+    what the mechanism proves, whatever the local steps were: no argument about their noise is
+    needed. With `proximal` > 0 local steps also pull back to the common model (FedProx, Li et al.
+    2020). With `adaptive_clip` updates are clipped to a norm that is learned on the way.
+
+    Fields:
+        model: what is trained.
+        steps: local steps of a round.
+        local_step_size: of a local step.
+        proximal: weight of FedProx's term, mu/2 ||theta - common||^2.
+        batch: samples of a client in one step; all unless given.
+        step_size: by which the server follows the mean update; a number, or a schedule.
+        optimizer: what the server makes of the mean update.
+        adaptive_clip: how the clipping norm is learned; it starts at the mechanism's radius.
+        init_seed: of the first parameters, where the model draws them.
+        evaluate_every: rounds from one test to the next.
+    """
+
+    kind: ClassVar[str] = "fedavg"
+    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+        {
+            "task": {"rounds": 3, "steps": 2, "proximal": 0.1, "adaptive_clip": {"rate": 0.3}},
+            "trust": "central",
+            "population": {
+                "clients": 41,
+                "data": {
+                    "kind": "synthetic-digits",
+                    "n": 410,
+                    "side": 4,
+                    "test": 20,
+                    "points": 6,
+                    "personal_test": 4,
+                },
+            },
+            "mechanism": {
+                "kind": "central-gaussian",
+                "radius": 0.5,
+                "epsilon": 1.0,
+                "delta": 1e-7,
+                "on_out_of_range": "clip",
+            },
+        },
+        {
+            "task": {"rounds": 2, "steps": 2, "batch": 3, "optimizer": {"kind": "fedadam"}},
+            "population": {
+                "clients": 41,
+                "data": {"kind": "synthetic-digits", "n": 410, "side": 4, "test": 20},
+            },
+            "participation": {"kind": "uniform", "sampled": 30},
+            "mechanism": {
+                "kind": "l2",
+                "radius": 0.5,
+                "epsilon_local": 2.0,
+                "on_out_of_range": "clip",
+            },
+        },
+    )
+    adaptive = True
+    open_ended = False
+    sums_cut = False
+    model: Annotated[Classifier, *piece(MODELS)] = Linear()
+    steps: Annotated[int, Field(ge=1)] = 10
+    local_step_size: Positive = 0.1
+    proximal: Annotated[float, Field(ge=0)] = 0.0
+    batch: Annotated[int, Field(ge=1)] | None = None
+    step_size: StepSize = Constant(value=1.0)
+    optimizer: Annotated[Optimizer, *piece(OPTIMIZERS)] = Sgd()
+    adaptive_clip: AdaptiveClip | None = None
+    init_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    evaluate_every: Annotated[int, Field(ge=1)] = 1
+
+    def network(self, setting: Setting) -> Network:
+        """Return the model for the data at hand."""
+        return training.network_of(self.model, setting.shape, setting.labels)
+
+    def width(self, shape: tuple[int, ...], labels: int) -> int:
+        """Return the number of parameters, and one for the bit of adaptive clipping."""
+        size = training.network_of(self.model, shape, labels).size
+        return size + (self.adaptive_clip is not None)
+
+    def plan(self, setting: Setting) -> tuple[Planned, ...]:
+        """Return one kind of release; refuse a mechanism that does not clip."""
+        mechanism = setting.mechanism
+        training.refuse_no_clipping(mechanism)
+        if mechanism.inner_steps:
+            remedy = "task 'fedavg' randomizes the update once; use task dp-fedavg, or gaussian"
+            raise bad_field("mechanism.kind", mechanism.kind, remedy)
+        if self.adaptive_clip is not None and mechanism.domain.norm != "l2":
+            remedy = "task.adaptive_clip is for mechanisms of an l2 ball, such as central-gaussian"
+            raise bad_field("mechanism.kind", mechanism.kind, remedy)
+        return super().plan(setting)
+
+    def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
+        """Refuse data without labels, and batches that clients cannot fill."""
+        local.refuse_batch(data, self.batch, ids)
+
+    def init(self, setting: Setting) -> Arrays:
+        """Start at the model's first parameters, clipping to the mechanism's radius."""
+        network = self.network(setting)
+        first = network.init(Stream(self.init_seed).at("model"))
+        memory = self.optimizer.init(network.size)
+        return {
+            "theta": first.astype(np.float64),
+            "rounds": np.zeros((), np.int64),
+            "clip": np.asarray(setting.mechanism.domain.radius),
+            **{f"optimizer.{name}": column for name, column in memory.items()},
+        }
+
+    def ask(self, setting: Setting, state: Arrays) -> Ask | None:
+        """Send the common model and the norm that updates are clipped to."""
+        told = {name: state[name] for name in ("rounds", "clip")}
+        return Ask(setting.mechanism, {"theta": state["theta"].astype(np.float32), **told})
+
+    def client(
+        self,
+        setting: Setting,
+        ask: Ask,
+        data: Any,
+        memory: Arrays,
+        slots: NDArray[np.int64] | None,
+        randomizer: Randomizer,
+        stream: ClientStream,
+    ) -> Answer:
+        """Take the local steps and report by how much the model has moved."""
+        network, rounds = self.network(setting), int(ask.broadcast["rounds"])
+        first, rate = ask.broadcast["theta"], np.float32(self.local_step_size)
+        updates = np.empty((len(data), network.size), np.float32)
+        norms = np.empty(len(data), np.float32)
+        for rows in local.tiles(data, self.batch):
+            own, moved = None, updates[rows]
+            for step in range(self.steps):
+                if self.batch is not None:
+                    own = local.batch_of(data[rows], self.batch, step, stream.take(rows))
+                elif own is None:
+                    own = local.all_of(data[rows])
+                # All begin with the same model.
+                slope = local.slope(network, first + moved if step else first, own).gradient
+                if step and self.proximal:
+                    slope += np.float32(self.proximal) * moved
+                slope *= -rate
+                moved[:] = moved + slope if step else slope
+            np.sqrt(np.vecdot(moved, moved), out=norms[rows])
+            local.refuse_runaway(norms[rows], rounds)
+        clip = float(ask.broadcast["clip"])
+        seen = np.zeros(6, np.int64)
+        seen[:3] = len(data), exact(np.minimum(norms, _NORM)), int((norms > clip).sum())
+        if (rounds + 1) % self.evaluate_every == 0 or rounds + 1 == self.rounds:
+            # Of the model that the round began with: clients know no other.
+            seen[3:] = local.own_accuracy(network, first, data)
+        if self.adaptive_clip is None:
+            return Answer(updates, memory=memory, seen=seen)
+        radius = ask.mechanism.domain.radius
+        return Answer(self.adaptive_clip.packed(updates, clip, radius), memory=memory, seen=seen)
+
+    def step(
+        self,
+        setting: Setting,
+        ask: Ask,
+        reader: int,
+        state: Arrays,
+        accumulator: Any,
+        formed: Formed,
+        stream: Stream,
+    ) -> tuple[Arrays, Arrays]:
+        """Follow the mean update, and move the clipping norm."""
+        mean = ask.mechanism.decode(accumulator, stream) / formed.weight
+        rounds, clip = int(state["rounds"]) + 1, float(state["clip"])
+        if self.adaptive_clip is not None and formed.reports:
+            mean, within = self.adaptive_clip.unpacked(mean, clip, ask.mechanism.domain.radius)
+            clip = self.adaptive_clip.moved(clip, within)
+        elif self.adaptive_clip is not None:
+            mean = mean[:-1]
+        memory = {
+            name.removeprefix("optimizer."): column
+            for name, column in state.items()
+            if name.startswith("optimizer.")
+        }
+        move, memory = self.optimizer.move(-mean, rounds, memory)
+        rate = self.step_size.rate(rounds)
+        theta = state["theta"] - rate * move
+        training.refuse_divergence(theta.astype(np.float32), rounds, rate)
+        known = {"rounds": np.asarray(rounds), "clip": np.asarray(clip)}
+        saved = {f"optimizer.{name}": column for name, column in memory.items()}
+        public = {"theta": theta.astype(np.float32), "step_size": np.asarray(rate), **known}
+        return {"theta": theta, **known, **saved}, public
+
+    def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
+        """Return nothing: the answer is a model."""
+        return None
+
+    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
+        """Return the model as named tensors."""
+        theta = state["theta"].astype(np.float32)
+        return {"model/last": dict(self.network(setting).named(theta))}
+
+    # For the analyst.
+
+    def truth(self, setting: Setting, data: Any) -> Counts:
+        """Return how many samples of each class the clients hold, and how many clients they are."""
+        return held_labels(data, setting.labels)
+
+    def rows(
+        self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
+    ) -> dict[str, pa.RecordBatch]:
+        """Return how the model does on held-out and on clients' own test samples."""
+        rounds, seen = int(public[0]["rounds"]), truth.seen
+        assert seen is not None
+        count = max(1, int(seen[0]))
+        rows = {
+            "training": simulation_only(
+                {
+                    "round": rounds,
+                    "next_clip": float(public[0]["clip"]),
+                    "update_norm": int(seen[1]) * UNIT / count,
+                    "fraction_clipped": int(seen[2]) / count,
+                }
+            ),
+            **local.personal_row(rounds, {"starting": seen[3:]}),
+        }
+        if rounds % self.evaluate_every == 0 or rounds == self.rounds:
+            rows["learning"] = training.learning_row(
+                self.network(setting), setting, public[0], None
+            )
+        return rows

@@ -1,0 +1,188 @@
+"""Local training: batches of a client's own samples, and gradients of its mean loss."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from raydp_sim.datasets.labelled import Labelled
+from raydp_sim.errors import InputError, RunError
+from raydp_sim.mechanisms.base import Counts
+from raydp_sim.metrics.streams import simulation_only
+from raydp_sim.models.base import Floats32, Network
+from raydp_sim.models.losses import cross_entropy
+from raydp_sim.random import ClientStream
+from raydp_sim.tasks.learning.samples import drawn
+
+_ROWS = 1024  # samples that go through a model in one call; few enough to stay in cache
+_SHARE = 2.0**30
+_EXPLODED = 1e6
+
+
+class Own(NamedTuple):
+    """Samples of some clients, each with its weight in the client's mean.
+
+    Attributes:
+        features: (clients, samples, ...).
+        labels: (clients, samples).
+        weights: (clients, samples), adding up to 1 for each client; padding has none.
+    """
+
+    features: Floats32
+    labels: NDArray[np.int64]
+    weights: Floats32
+
+
+def all_of(data: Labelled) -> Own:
+    """Return everything that the clients hold."""
+    places = np.arange(data.index.shape[1])
+    features, labels = data.take(np.broadcast_to(places, data.index.shape))
+    real = places < data.sizes[:, None]
+    return Own(features, labels, (real / np.maximum(1, data.sizes)[:, None]).astype(np.float32))
+
+
+def batch_of(data: Labelled, size: int, step: int, stream: ClientStream) -> Own:
+    """Draw a batch of each client's samples for one step, without replacement."""
+    own = ClientStream(stream.stream.at("batch", step), stream.ids)
+    features, labels = data.take(drawn(data.sizes, size, own))
+    return Own(features, labels, np.full(labels.shape, 1.0 / size, np.float32))
+
+
+def refuse_batch(data: Any, size: int | None, ids: Any) -> None:
+    """Refuse data that are no labelled samples, and clients with fewer than a batch has.
+
+    Raises:
+        InputError: names the client.
+    """
+    if not isinstance(data, Labelled):
+        raise InputError("population.data: a model is trained on labelled samples")
+    if size is None:
+        return
+    few = np.flatnonzero(data.sizes < size)
+    if len(few):
+        held = int(data.sizes[few[0]])
+        raise InputError(f"task.batch is {size}; client {ids[few[0]]} holds {held} samples")
+    if size > 1 and len(np.unique(data.sizes)) > 1:
+        raise InputError(
+            f"task.batch is {size}; clients hold unequal numbers of samples, of which batches are "
+            "not drawn: leave task.batch out, so that all samples are used"
+        )
+
+
+def tiles(data: Labelled, batch: int | None) -> Iterator[slice]:
+    """Yield blocks of clients whose samples fit the memory of one call."""
+    each = data.index.shape[1] if batch is None else batch
+    size = max(1, _ROWS // max(1, each))
+    for first in range(0, len(data), size):
+        yield slice(first, min(first + size, len(data)))
+
+
+class Slope(NamedTuple):
+    """Of the mean cross-entropy of each client.
+
+    Attributes:
+        losses: one per client.
+        gradient: one row per client.
+    """
+
+    losses: Floats32
+    gradient: Floats32
+
+
+def slope(network: Network, theta: Floats32, own: Own) -> Slope:
+    """Return loss and gradient of each client's mean loss."""
+    logits, tape = network.forward(theta, own.features)
+    loss = cross_entropy(logits, own.labels)
+    losses = (loss.values * own.weights).sum(axis=1)
+    return Slope(losses, network.backward(theta, tape, loss.slopes * own.weights[..., None]))
+
+
+def refuse_runaway(theta: Floats32, rounds: int) -> None:
+    """Stop a run in which a client's own model has run away.
+
+    Raises:
+        RunError: names the round and what to change.
+    """
+    largest = float(np.abs(theta).max(initial=0.0))
+    if largest < _EXPLODED:
+        return
+    raise RunError(
+        f"training ran away: in round {rounds + 1} a parameter of a client's model is "
+        f"{largest:.3g}; lower the local step size",
+        resumable=False,
+    )
+
+
+def own_accuracy(network: Network, theta: Floats32, data: Labelled) -> Counts:
+    """Return how models do on the clients' own test samples, in exact sums (`spread`).
+
+    Args:
+        network: the model.
+        theta: parameters, one vector for all or one per client.
+        data: what the clients hold, their test samples included; without any, nobody is counted.
+    """
+    total = np.zeros(3, np.int64)
+    if data.test is None:
+        return total
+    for rows in tiles(data.test, None):
+        held = data.test[rows]
+        own = all_of(held)
+        logits, _ = network.forward(theta if theta.ndim == 1 else theta[rows], own.features)
+        hits = ((logits.argmax(axis=-1) == own.labels) & (own.weights > 0.0)).sum(axis=1)
+        share = hits[held.sizes > 0] / held.sizes[held.sizes > 0]
+        for place, power in enumerate((share, share * share)):
+            total[1 + place] += int(np.rint(power * _SHARE).astype(np.int64).sum())
+        total[0] += len(share)
+    return total
+
+
+class Spread(NamedTuple):
+    """Of an accuracy over clients; not a number where nobody was tested."""
+
+    mean: float
+    deviation: float
+
+
+def personal_row(rounds: int, sums: dict[str, Counts]) -> dict[str, pa.RecordBatch]:
+    """Return stream `personal`: accuracies on clients' own test samples, with their spreads.
+
+    It has a row where somebody was tested.
+
+    Args:
+        rounds: so far.
+        sums: of `own_accuracy`, by the name of the models.
+    """
+    columns: dict[str, float] = {}
+    for name, each in sums.items():
+        if each[0]:
+            found = spread(each)
+            columns |= {f"{name}_accuracy": found.mean, f"{name}_accuracy_sd": found.deviation}
+    if not columns:
+        return {}
+    clients = max(int(each[0]) for each in sums.values())
+    return {"personal": simulation_only({"round": rounds, "clients": clients, **columns})}
+
+
+def spread(sums: Counts) -> Spread:
+    """Return mean and standard deviation over clients from sums of `own_accuracy`.
+
+    Example:
+        >>> spread(np.array([2, 2**30, 2**30], np.int64))
+        Spread(mean=0.5, deviation=0.5)
+    """
+    count = int(sums[0])
+    if count == 0:
+        return Spread(float("nan"), float("nan"))
+    mean, square = (int(each) / _SHARE / count for each in sums[1:])
+    return Spread(mean, max(0.0, square - mean * mean) ** 0.5)
+
+
+def personal_files(network: Network, memory: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return clients' own models as named tensors with one row per client, by file."""
+    out, first, theta = {}, 0, memory["theta"]
+    for part in network.parts:
+        out[part.name] = theta[:, first : first + part.size].reshape(-1, *part.shape)
+        first += part.size
+    return {"model/personal": out}

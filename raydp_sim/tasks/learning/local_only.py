@@ -1,0 +1,178 @@
+"""Every client trains by itself: what a common model has to be compared with."""
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from raydp_sim.errors import bad_field
+from raydp_sim.mechanisms.base import Counts
+from raydp_sim.mechanisms.randomizer import Randomizer
+from raydp_sim.models import MODELS
+from raydp_sim.models.base import Classifier, Network
+from raydp_sim.models.linear import Linear
+from raydp_sim.random import ClientStream, Stream
+from raydp_sim.registry import piece
+from raydp_sim.tasks.base import (
+    Answer,
+    Arrays,
+    Ask,
+    Estimate,
+    Formed,
+    Planned,
+    Setting,
+    Task,
+    Truth,
+)
+from raydp_sim.tasks.learning import local, training
+from raydp_sim.tasks.learning.samples import held_labels
+from raydp_sim.tasks.learning.schedules import Positive
+
+
+class LocalOnly(Task):
+    """Clients train models of their own and tell nobody anything.
+
+    A round is a number of local steps. What is reported is 0, by everyone and whatever the data
+    are, through the scenario's mechanism; the ledger charges the mechanism all the same, so take
+    one of hardly any loss, such as 2rr with epsilon_local 1e-6.
+
+    Fields:
+        model: what is trained.
+        step_size: of a local step.
+        steps: of a round.
+        batch: samples of a client in one step; all unless given.
+        init_seed: of the first parameters, where the model draws them.
+        evaluate_every: rounds from one test to the next.
+        keep_personal: whether the personal models are written down at the end of the run.
+    """
+
+    kind: ClassVar[str] = "local-only"
+    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+        {
+            "task": {"rounds": 3, "steps": 2},
+            "population": {
+                "clients": 41,
+                "data": {
+                    "kind": "synthetic-digits",
+                    "n": 410,
+                    "side": 4,
+                    "test": 20,
+                    "points": 6,
+                    "personal_test": 4,
+                },
+            },
+            "mechanism": {"kind": "2rr", "epsilon_local": 1e-6},
+        },
+    )
+    adaptive = True
+    open_ended = False
+    sums_cut = False
+    model: Annotated[Classifier, *piece(MODELS)] = Linear()
+    step_size: Positive = 0.5
+    steps: Annotated[int, Field(ge=1)] = 10
+    batch: Annotated[int, Field(ge=1)] | None = None
+    init_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    evaluate_every: Annotated[int, Field(ge=1)] = 1
+    keep_personal: bool = False
+
+    def network(self, setting: Setting) -> Network:
+        """Return the model for the data at hand."""
+        return training.network_of(self.model, setting.shape, setting.labels)
+
+    def width(self, shape: tuple[int, ...], labels: int) -> int:
+        """Return 1: of the 0 that everyone reports."""
+        return 1
+
+    def plan(self, setting: Setting) -> tuple[Planned, ...]:
+        """Return one kind of release; refuse a mechanism that wants noise inside local steps."""
+        if setting.mechanism.inner_steps:
+            remedy = "nothing is learned from reports here; use 2rr"
+            raise bad_field("mechanism.kind", setting.mechanism.kind, remedy)
+        return super().plan(setting)
+
+    def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
+        """Refuse data without labels, and batches that clients cannot fill."""
+        local.refuse_batch(data, self.batch, ids)
+
+    def init(self, setting: Setting) -> Arrays:
+        """Start with no rounds."""
+        return {"rounds": np.zeros((), np.int64)}
+
+    def ask(self, setting: Setting, state: Arrays) -> Ask | None:
+        """Say which round it is."""
+        return Ask(setting.mechanism, {"rounds": state["rounds"]})
+
+    def memory(self, setting: Setting, data: Any, stream: ClientStream) -> Arrays:
+        """Start at the model's first parameters."""
+        first = self.network(setting).init(Stream(self.init_seed).at("model"))
+        return {"theta": np.tile(first, (len(data), 1))}
+
+    def client(
+        self,
+        setting: Setting,
+        ask: Ask,
+        data: Any,
+        memory: Arrays,
+        slots: NDArray[np.int64] | None,
+        randomizer: Randomizer,
+        stream: ClientStream,
+    ) -> Answer:
+        """Take the local steps; report nothing of them."""
+        network, rounds = self.network(setting), int(ask.broadcast["rounds"])
+        theta = memory["theta"].copy()
+        for rows in local.tiles(data, self.batch):
+            own = None
+            for step in range(self.steps):
+                if self.batch is not None:
+                    own = local.batch_of(data[rows], self.batch, step, stream.take(rows))
+                elif own is None:
+                    own = local.all_of(data[rows])
+                slope = local.slope(network, theta[rows], own).gradient
+                theta[rows] -= np.float32(self.step_size) * slope
+        local.refuse_runaway(theta, rounds)
+        seen = np.zeros(3, np.int64)
+        if (rounds + 1) % self.evaluate_every == 0 or rounds + 1 == self.rounds:
+            seen = local.own_accuracy(network, theta, data)
+        return Answer(np.zeros((len(data), 1)), memory={"theta": theta}, seen=seen)
+
+    def step(
+        self,
+        setting: Setting,
+        ask: Ask,
+        reader: int,
+        state: Arrays,
+        accumulator: Any,
+        formed: Formed,
+        stream: Stream,
+    ) -> tuple[Arrays, Arrays]:
+        """Count the rounds; the reports say nothing."""
+        rounds = {"rounds": np.asarray(int(state["rounds"]) + 1)}
+        return rounds, rounds
+
+    def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
+        """Return nothing: nothing is released."""
+        return None
+
+    @property
+    def keeps_own(self) -> bool:
+        """Whether the models are written down."""
+        return self.keep_personal
+
+    def own_files(self, setting: Setting, memory: Arrays) -> dict[str, Arrays]:
+        """Return the models, one row per client."""
+        return local.personal_files(self.network(setting), memory)
+
+    # For the analyst.
+
+    def truth(self, setting: Setting, data: Any) -> Counts:
+        """Return how many samples of each class the clients hold, and how many clients they are."""
+        return held_labels(data, setting.labels)
+
+    def rows(
+        self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
+    ) -> dict[str, pa.RecordBatch]:
+        """Return how the models do on their clients' own test samples."""
+        assert truth.seen is not None
+        return local.personal_row(int(public[0]["rounds"]), {"alone": truth.seen})

@@ -1,0 +1,118 @@
+"""What all tasks that train one model share: its network, its limits and the rows about it."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from raydp_sim.datasets.labelled import HeldOut
+from raydp_sim.errors import InputError, RunError, bad_field
+from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.metrics.streams import released, simulation_only
+from raydp_sim.models.base import Classifier, Floats32, Network
+from raydp_sim.tasks.base import Arrays, Setting, Truth
+from raydp_sim.tasks.learning.callbacks import called
+from raydp_sim.tasks.learning.evaluation import score
+from raydp_sim.tasks.learning.samples import UNIT
+
+# Parameters beyond this are no model any more.
+_LARGEST = 1e6
+
+
+def network_of(model: Classifier, shape: tuple[int, ...], labels: int) -> Network:
+    """Return the model for what a client holds.
+
+    Raises:
+        InputError: the data have no labels, or the model cannot take them.
+    """
+    if labels < 2 or len(shape) < 2:
+        raise InputError(
+            "population.data: a model is trained on labelled samples; use kind: synthetic-digits, "
+            "mnist or images"
+        )
+    return _network(model.model_dump_json(), type(model), shape[1:], labels)
+
+
+@lru_cache(maxsize=16)
+def _network(fields: str, cls: type[Classifier], shape: tuple[int, ...], labels: int) -> Network:
+    return cls.model_validate_json(fields).network(shape, labels)
+
+
+def held_out(setting: Setting) -> HeldOut:
+    """Return the samples that a model is tested on.
+
+    Raises:
+        InputError: there are none.
+    """
+    if setting.held_out is None:
+        raise InputError("population.data: there are no samples to test a model on")
+    return setting.held_out
+
+
+def refuse_no_clipping(mechanism: Mechanism) -> None:
+    """Refuse a mechanism that refuses long gradients: nothing bounds them beforehand.
+
+    Raises:
+        InputError: names the field.
+    """
+    if mechanism.on_out_of_range != "clip":
+        remedy = (
+            "gradients have no bound of their own; say on_out_of_range: clip, to mechanism.radius"
+        )
+        raise bad_field("mechanism.on_out_of_range", mechanism.on_out_of_range, remedy)
+
+
+def refuse_divergence(theta: Floats32, rounds: int, rate: float) -> None:
+    """Stop a run whose parameters have run away.
+
+    Raises:
+        RunError: names the round and what to change.
+    """
+    largest = float(np.abs(theta).max(initial=0.0))
+    if largest < _LARGEST:
+        return
+    raise RunError(
+        f"training ran away: after round {rounds} a parameter is {largest:.3g}; the step size "
+        f"{rate:g} is too large for this noise: lower task.step_size or mechanism.radius, or raise "
+        "mechanism.epsilon_local",
+        resumable=False,
+    )
+
+
+def learning_row(
+    network: Network, setting: Setting, public: Arrays, callback: str | None
+) -> pa.RecordBatch:
+    """Return how a released model does on the test samples, and on those for validation."""
+    samples = held_out(setting).test()
+    found = score(network, public["theta"], samples, setting.labels)
+    seen = ("validation_accuracy", "validation_loss")
+    known: dict[str, Any] = {
+        "round": int(public["rounds"]),
+        "step_size": float(public["step_size"]),
+        "test_accuracy": found.accuracy,
+        "test_loss": found.loss,
+        **{name: float(public[name]) for name in seen if name in public},
+        **called(callback, network, public["theta"], samples),
+    }
+    return released(known)
+
+
+def training_row(truth: Truth) -> pa.RecordBatch:
+    """Return how training went, as only a simulation knows."""
+    assert truth.seen is not None
+    count, loss, hits, norm = (int(each) for each in truth.seen)
+    count = max(1, count)
+    so_far, whole = (
+        held[:-1] / max(1, held[:-1].sum()) for held in (truth.so_far, truth.population)
+    )
+    return simulation_only(
+        {
+            "training_loss": loss * UNIT / count,
+            "training_accuracy": hits / count,
+            "gradient_norm": norm * UNIT / count,
+            "fraction_clipped": truth.clipped.rows / max(1, truth.clipped.values),
+            "participants": truth.reports,
+            "label_skew": float(np.abs(so_far - whole).sum() / 2.0),
+        }
+    )
