@@ -53,7 +53,10 @@ class AggregatorActor:
         """Start a repetition, from a checkpoint if there is one."""
         self.repetition = repetition
         if saved is None:
-            saved = {_STATE: self.scenario.task.init(self.setting), _PUBLIC: {}}
+            # The same for all readers of a repetition, and public: it is no client's draw.
+            seed, _ = self.scenario.stream(repetition).at("init").key()
+            first = self.scenario.task.init(replace(self.setting, seed=seed))
+            saved = {_STATE: first, _PUBLIC: {}}
         self.task_state, self.public = saved[_STATE], saved[_PUBLIC]
         self.asks: dict[int, Ask] = {}
         self.standing: Ask | None = None

@@ -38,6 +38,10 @@ _EXPLAINED = {
     "Latency": "How long a report takes, in seconds of virtual time from the ask.",
     "Participation": "Who takes part, and when a batch closes ([more](clients.md)).",
     "Task": "What is learned.",
+    "Classifier": "What is trained ([more](learning.md)).",
+    "Schedule": "Step sizes of training, round by round; a plain number is a constant one.",
+    "Optimizer": "What the server makes of the mean gradient; it costs no privacy.",
+    "Projection": "The convex set that parameters are kept in.",
     "Mechanism": """What a client, or a trusted aggregator, does to a value before it is released.
 One guarantee is given: `epsilon_local` of one report (`epsilon` of one release for central kinds;
 with `delta_local` or `delta` for Gaussian noise), or a `target` of the whole run.""",
@@ -103,7 +107,7 @@ def _sections(
     A section that a piece of its own may hold is not entered again.
     """
     for kind in section.get("oneOf", (section,)):
-        for name, field in kind["properties"].items():
+        for name, field in kind.get("properties", {}).items():
             for ref in _refs(field):
                 below = ref.rsplit("/", 1)[-1]
                 inner = f"{path}.{name}".lstrip(".")
@@ -132,8 +136,9 @@ def _described(definition: str, path: str, section: Schema, link: _Links) -> Ite
         yield f"{section['description']}\n"
         yield from _table(section, section["properties"], link)
         return
-    # The last choice is a class of the user's own.
-    kinds = {kind["properties"]["kind"]["const"]: kind for kind in section["oneOf"][:-1]}
+    # Other choices are a class of the user's own, and a plain number.
+    named = [(kind.get("properties", {}).get("kind", {}), kind) for kind in section["oneOf"]]
+    kinds = {name["const"]: kind for name, kind in named if "const" in name}
     names = ", ".join(f"[{kind}](#{anchor(f'{path}: {kind}')})" for kind in kinds)
     yield _CHOICE.format(_EXPLAINED.get(definition, ""), names).strip() + "\n"
     shared = _shared([kind["properties"] for kind in kinds.values()])

@@ -161,7 +161,7 @@ class PooledData(Dataset):
         deals = -(-(self._clients or 1) // len(sizes))
         if deals > 1:
             parts.append(
-                f"dealt {deals:,} times, so that clients share samples: guarantees are of single copies"
+                f"dealt {deals:,} times: clients share samples, and guarantees are of copies"
             )
         elif unused := len(split.dealt) - int(sizes.sum()):
             parts.append(f"{unused:,} unused")
@@ -178,6 +178,16 @@ class PooledData(Dataset):
         """Return the samples that results are reported on."""
         pool = self.tested()
         return examples(pool.features, pool.labels, np.arange(len(pool.labels)))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what was written; what was worked out from it are arrays, and follows."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._clients == other._clients and all(
+            getattr(self, name) == getattr(other, name) for name in type(self).model_fields
+        )
+
+    __hash__ = Dataset.__hash__
 
     def _again(self, clients: int | None, **changed: Any) -> "PooledData":
         """Return a copy that remembers nothing of what was worked out for this one."""

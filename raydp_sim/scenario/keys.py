@@ -11,12 +11,16 @@ from pydantic_core import PydanticCustomError
 from raydp_sim.datasets import DATASETS
 from raydp_sim.datasets.partitions import PARTITIONS
 from raydp_sim.mechanisms import MECHANISMS
+from raydp_sim.models import MODELS
 from raydp_sim.population.availability import AVAILABILITY
 from raydp_sim.population.latency import LATENCY
 from raydp_sim.population.participation import PARTICIPATION
 from raydp_sim.registry import Registry
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.tasks import TASKS
+from raydp_sim.tasks.learning.optimizers import OPTIMIZERS
+from raydp_sim.tasks.learning.projections import PROJECTIONS
+from raydp_sim.tasks.learning.schedules import SCHEDULES
 
 ROOMS: tuple[Registry[Any], ...] = (
     DATASETS,
@@ -26,6 +30,10 @@ ROOMS: tuple[Registry[Any], ...] = (
     PARTICIPATION,
     TASKS,
     MECHANISMS,
+    MODELS,
+    SCHEDULES,
+    OPTIMIZERS,
+    PROJECTIONS,
 )
 """The rooms whose pieces a file chooses by `kind`."""
 # The population says these, so nobody should be sent there.

@@ -32,7 +32,8 @@ def simulation_schema() -> dict[str, Any]:
             for below in _models(cls):
                 if below is not cls:
                     explained(definitions[below.__name__], below)
-        definitions[room.base.__name__] = {"oneOf": [*choices, _by_import_path(room)]}
+        plain = [room.base.plain] if hasattr(room.base, "plain") else []
+        definitions[room.base.__name__] = {"oneOf": [*choices, _by_import_path(room), *plain]}
     for model in _models(Scenario):
         schema = document if model is Scenario else definitions[model.__name__]
         _show_defaults(schema, model)

@@ -38,6 +38,8 @@ class Setting:
         delta: `privacy.delta` of the scenario.
         labels: classes that the data are labelled with; 0 if they are not.
         held_out: samples that no client holds and everyone may read, where there are any.
+        seed: of what readers draw before the first release (`init`), such as a model to start from;
+            each repetition has its own.
     """
 
     mechanism: Mechanism
@@ -46,6 +48,7 @@ class Setting:
     delta: float
     labels: int = 0
     held_out: HeldOut | None = None
+    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -192,7 +192,7 @@ class ClaimsSampling(Honest):
 
     examples = (COIN,)
 
-    def width(self, shape):
+    def width(self, shape, labels):
         return 1
 
     def client(self, setting, ask, data, memory, slots, randomizer, stream):

@@ -195,6 +195,13 @@ def test_data_without_labels_have_no_such_table():
     assert result.exit_code == 2 and "it has no labels" in result.output
 
 
+def test_scenarios_without_their_data_are_listed(scenario, monkeypatch):
+    Path(scenario).with_name("here").rename(Path(scenario).with_name("gone"))
+    monkeypatch.setattr("raydp_sim.cli.list.shipped", lambda: {"own": Path(scenario)})
+    (row,) = json.loads(call("list", "--json").stdout)
+    assert (row["name"], row["clients"], row["rounds"]) == ("own", 3, 2)
+
+
 def test_placement_changes_nothing(scenario, tmp_path):
     outcomes = []
     for clients in (1, 2, 3):

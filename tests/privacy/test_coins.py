@@ -1,4 +1,4 @@
-"""Shuffles of those who joined by their own coins: exact divergences of tiny ones, and the bound."""
+"""Shuffles of those who joined by their own coins: exact divergences of tiny ones, and bounds."""
 
 import numpy as np
 import pytest

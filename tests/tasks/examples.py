@@ -75,7 +75,7 @@ class Arms(Mean):
     slots: tuple[int, ...] = (4, 8, 12)
     echo: bool = False
 
-    def width(self, shape):
+    def width(self, shape, labels):
         return 1
 
     def _ask(self, setting):
@@ -295,7 +295,7 @@ class Brightness(Mean):
 
     kind: ClassVar[str] = "brightness"
 
-    def width(self, shape):
+    def width(self, shape, labels):
         return 1
 
     def client(self, setting, ask, data, memory, slots, randomizer, stream):

@@ -14,6 +14,9 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 class Schedule(Piece):
     """The step size of every round."""
 
+    # How else than by a kind it may be written, as a JSON schema.
+    plain: ClassVar[dict[str, Any]] = {"type": "number", "exclusiveMinimum": 0}
+
     @abstractmethod
     def rate(self, t: int) -> float:
         """Return the step size of the t-th effective round, t >= 1.

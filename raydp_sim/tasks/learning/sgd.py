@@ -55,7 +55,6 @@ class CldpSgd(Task):
         step_size: a number, or a schedule.
         optimizer: what the server makes of the mean gradient.
         projection: the convex set that parameters are kept in.
-        init_seed: of the first parameters, where the model draws them.
         evaluate_every: rounds from one evaluation on held-out samples to the next; the last one is
             always evaluated.
         patience: evaluations without a better accuracy on the validation split after which the run
@@ -92,7 +91,6 @@ class CldpSgd(Task):
     step_size: StepSize = Constant(value=0.1)
     optimizer: Annotated[Optimizer, *piece(OPTIMIZERS)] = Sgd()
     projection: Annotated[Projection, *piece(PROJECTIONS)] = Everywhere()
-    init_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     evaluate_every: Annotated[int, Field(ge=1)] = 10
     patience: Annotated[int, Field(ge=1)] | None = None
     callback: Callback | None = None
@@ -132,7 +130,7 @@ class CldpSgd(Task):
     def init(self, setting: Setting) -> Arrays:
         """Start at the model's first parameters, inside the set."""
         network = self.network(setting)
-        first = network.init(Stream(self.init_seed).at("model"))
+        first = network.init(Stream(setting.seed).at("model"))
         theta = self.projection.nearest(first.astype(np.float64))
         single = theta.astype(np.float32)
         state: Arrays = {"theta": single, "rounds": np.zeros((), np.int64)}
