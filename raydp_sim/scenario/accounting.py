@@ -17,7 +17,7 @@ from raydp_sim.privacy.ledger.ledger import Agreed, Ledger, Rule
 from raydp_sim.privacy.ledger.views import charged_to_all
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.tasks.base import Ask, Planned, Setting
-from raydp_sim.tasks.charging import Formed, Sampling, amplifies, charges
+from raydp_sim.tasks.charging import Formed, Sampling, charges
 
 
 def sampling_counts(scenario: Scenario) -> str | None:
