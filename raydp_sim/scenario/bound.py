@@ -6,7 +6,8 @@ from raydp_sim.errors import InputError, bad_field
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.model import describe
 from raydp_sim.privacy.curves.mixed import honest_clients
-from raydp_sim.scenario.accounting import calibrated, setting_with
+from raydp_sim.scenario.accounting import setting_with
+from raydp_sim.scenario.calibration import calibrated
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.tasks.base import Setting
 

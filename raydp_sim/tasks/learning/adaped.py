@@ -1,6 +1,6 @@
 """DP-AdaPeD: every client trains a model of its own, and all share a common one through noise."""
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -9,12 +9,10 @@ from pydantic import Field
 
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.mechanisms.walk import Walk
 from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.models import MODELS
 from raydp_sim.models.base import Classifier, Floats32, Network
 from raydp_sim.models.linear import Linear
-from raydp_sim.models.losses import cross_entropy, divergence
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import piece
 from raydp_sim.tasks.base import (
@@ -30,20 +28,10 @@ from raydp_sim.tasks.base import (
     Truth,
 )
 from raydp_sim.tasks.learning import local, training
+from raydp_sim.tasks.learning.distilling import Public, Rule
 from raydp_sim.tasks.learning.noisy_steps import accountants, noisy_steps
 from raydp_sim.tasks.learning.samples import held_labels
 from raydp_sim.tasks.learning.schedules import Positive
-
-DIRECTION, PSI = 0, 1
-"""The parts of a noisy step."""
-
-
-class Public(NamedTuple):
-    """What every client of a round is told: the common model, psi, and the round."""
-
-    mu: Floats32
-    psi: float
-    rounds: int
 
 
 class AdaPeD(Task):
@@ -65,6 +53,7 @@ class AdaPeD(Task):
         step_sizes: of theta, mu and psi (eta_1, eta_2, eta_3).
         psi: before the first round.
         psi_least: that psi is kept above after every step, which costs nothing.
+        divergence: of what the two models predict: "forward", KL(common || personal), or "reverse".
         batch: samples of a client in one step; all unless given.
         alone: whether every client also trains a model without the common one, to compare with.
         init_seed: of the first parameters, where the model draws them.
@@ -75,7 +64,13 @@ class AdaPeD(Task):
     kind: ClassVar[str] = "adaped"
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
         {
-            "task": {"rounds": 3, "step_sizes": [0.5, 0.1, 0.05], "psi": 1.0, "psi_least": 0.9},
+            "task": {
+                "rounds": 3,
+                "step_sizes": [0.5, 0.1, 0.05],
+                "psi": 1.0,
+                "psi_least": 0.9,
+                "divergence": "reverse",
+            },
             "trust": "local",
             "population": {
                 "clients": 41,
@@ -106,6 +101,7 @@ class AdaPeD(Task):
     step_sizes: tuple[Positive, Positive, Positive] = (0.5, 0.1, 0.005)
     psi: Positive = 2.0
     psi_least: Positive = 1e-3
+    divergence: Literal["forward", "reverse"] = "forward"
     batch: Annotated[int, Field(ge=1)] | None = None
     alone: bool = True
     init_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
@@ -151,7 +147,7 @@ class AdaPeD(Task):
 
     def settle(self, setting: Setting, ask: Ask, total: Floats) -> Floats:
         """Keep psi above its least value: its moves never add up to more than this."""
-        total[:, -1] = np.minimum(total[:, -1], self._most(float(ask.broadcast["psi"])))
+        total[:, -1] = np.minimum(total[:, -1], self._rule.most(float(ask.broadcast["psi"])))
         return total
 
     def client(
@@ -165,13 +161,14 @@ class AdaPeD(Task):
         stream: ClientStream,
     ) -> Answer:
         """Take the local steps; what leaves is where the copies of mu and psi have moved to."""
-        told = Public(
-            ask.broadcast["mu"], float(ask.broadcast["psi"]), int(ask.broadcast["rounds"])
+        rule, told = (
+            self._rule,
+            Public(ask.broadcast["mu"], float(ask.broadcast["psi"]), int(ask.broadcast["rounds"])),
         )
         network, steps = self.network(setting), ask.mechanism.inner_steps
         theta = memory["theta"].copy()
         alone = memory["alone"].copy() if self.alone else None
-        floored = 0
+        floored, most = 0, rule.most(told.psi)
         for rows in local.tiles(data, self.batch):
             held, own = data[rows], None
             for step in range(steps):
@@ -179,9 +176,9 @@ class AdaPeD(Task):
                     own = local.batch_of(data[rows], self.batch, step, stream.take(rows))
                 elif own is None:
                     own = local.all_of(held)
-                theta[rows] = self._step(network, told, own, theta[rows], randomizer.walk, rows)
+                theta[rows] = rule.step(network, told, own, theta[rows], randomizer.walk, rows)
                 total = randomizer.walk.total[rows, -1]
-                floored += int((total >= self._most(told.psi)).sum())
+                floored += int((total >= most).sum())
                 if alone is not None:
                     slope = local.slope(network, alone[rows], own).gradient
                     alone[rows] -= np.float32(self.step_sizes[0]) * slope
@@ -273,43 +270,6 @@ class AdaPeD(Task):
     def _first(self, setting: Setting) -> Floats32:
         return self.network(setting).init(Stream(self.init_seed).at("model"))
 
-    def _most(self, psi: float) -> float:
-        """Return the sum of directions by which psi has moved down to its least value."""
-        return (psi - self.psi_least) / self.step_sizes[2]
-
-    def _step(
-        self,
-        network: Network,
-        told: Public,
-        own: local.Own,
-        theta: Floats32,
-        walk: Walk,
-        rows: slice,
-    ) -> Floats32:
-        """Take one local step of some clients; return their personal models after it.
-
-        In this order: theta; mu, at the new theta; psi, at the new theta and the new, noisy mu.
-        """
-        weights = own.weights[..., None]
-        mu, psi = self._copies(told, walk.total[rows])
-        common, common_tape = network.forward(mu, own.features)
-        logits, tape = network.forward(theta, own.features)
-        pull = divergence(common, logits).q_slopes / (2.0 * psi)[:, None, None]
-        slopes = (cross_entropy(logits, own.labels).slopes + pull) * weights
-        gradient = network.backward(theta, tape, slopes.astype(np.float32))
-        theta = theta - np.float32(self.step_sizes[0]) * gradient
-        logits, _ = network.forward(theta, own.features)
-        slopes = divergence(common, logits).p_slopes * weights / (2.0 * psi)[:, None, None]
-        walk.step(DIRECTION, network.backward(mu, common_tape, slopes.astype(np.float32)), rows)
-        mu, psi = self._copies(told, walk.total[rows])
-        common, _ = network.forward(mu, own.features)
-        apart = (divergence(common, logits).values * own.weights).sum(axis=1)
-        slope = 1.0 / (2.0 * psi) - apart / (2.0 * psi * psi)
-        walk.step(PSI, slope[:, None], rows)
-        return theta
-
-    def _copies(self, told: Public, total: Floats) -> tuple[Floats32, Floats]:
-        """Return the clients' copies of mu and psi, from where noisy steps have led."""
-        mu = told.mu - self.step_sizes[1] * total[:, :-1]
-        psi = told.psi - self.step_sizes[2] * total[:, -1]
-        return mu.astype(np.float32), np.maximum(self.psi_least, psi)
+    @property
+    def _rule(self) -> Rule:
+        return Rule(self.step_sizes, self.psi_least, self.divergence)

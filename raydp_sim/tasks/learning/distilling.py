@@ -1,0 +1,94 @@
+"""One local step of DP-AdaPeD: a personal model, and noisy moves of the common one and of psi."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raydp_sim.mechanisms.walk import Walk
+from raydp_sim.models.base import Floats32, Network
+from raydp_sim.models.losses import cross_entropy, divergence
+from raydp_sim.tasks.learning.local import Own
+
+Floats = NDArray[np.float64]
+
+DIRECTION, PSI = 0, 1
+"""The parts of a noisy step."""
+
+
+class Public(NamedTuple):
+    """What every client of a round is told: the common model, psi, and the round."""
+
+    mu: Floats32
+    psi: float
+    rounds: int
+
+
+class Apart(NamedTuple):
+    """A divergence of two models' predictions, with its slopes in the logits of each."""
+
+    values: Floats32
+    personal: Floats32
+    common: Floats32
+
+
+class Rule(NamedTuple):
+    """How steps are taken.
+
+    Attributes:
+        sizes: of steps of theta, mu and psi.
+        psi_least: that psi is kept above.
+        divergence: of the two models' predictions.
+    """
+
+    sizes: tuple[float, float, float]
+    psi_least: float
+    divergence: Literal["forward", "reverse"]
+
+    def most(self, psi: float) -> float:
+        """Return the sum of directions by which psi has moved down to its least value."""
+        return (psi - self.psi_least) / self.sizes[2]
+
+    def step(
+        self,
+        network: Network,
+        told: Public,
+        own: Own,
+        theta: Floats32,
+        walk: Walk,
+        rows: slice,
+    ) -> Floats32:
+        """Take one local step of some clients; return their personal models after it.
+
+        In this order: theta; mu, at the new theta; psi, at the new theta and the new, noisy mu.
+        """
+        weights = own.weights[..., None]
+        mu, psi = self.copies(told, walk.total[rows])
+        common, common_tape = network.forward(mu, own.features)
+        logits, tape = network.forward(theta, own.features)
+        pull = self.apart(logits, common).personal / (2.0 * psi)[:, None, None]
+        slopes = (cross_entropy(logits, own.labels).slopes + pull) * weights
+        gradient = network.backward(theta, tape, slopes.astype(np.float32))
+        theta = theta - np.float32(self.sizes[0]) * gradient
+        logits, _ = network.forward(theta, own.features)
+        slopes = self.apart(logits, common).common * weights / (2.0 * psi)[:, None, None]
+        walk.step(DIRECTION, network.backward(mu, common_tape, slopes.astype(np.float32)), rows)
+        mu, psi = self.copies(told, walk.total[rows])
+        common, _ = network.forward(mu, own.features)
+        apart = (self.apart(logits, common).values * own.weights).sum(axis=1)
+        slope = 1.0 / (2.0 * psi) - apart / (2.0 * psi * psi)
+        walk.step(PSI, slope[:, None], rows)
+        return theta
+
+    def apart(self, personal: Floats32, common: Floats32) -> Apart:
+        """Return how far the two models' predictions are apart."""
+        if self.divergence == "forward":
+            found = divergence(common, personal)
+            return Apart(found.values, found.q_slopes, found.p_slopes)
+        return Apart(*divergence(personal, common))
+
+    def copies(self, told: Public, total: Floats) -> tuple[Floats32, Floats]:
+        """Return the clients' copies of mu and psi, from where noisy steps have led."""
+        mu = told.mu - self.sizes[1] * total[:, :-1]
+        psi = told.psi - self.sizes[2] * total[:, -1]
+        return mu.astype(np.float32), np.maximum(self.psi_least, psi)
