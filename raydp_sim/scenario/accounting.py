@@ -5,6 +5,7 @@ makes it uniform, secret and independent of the data for everyone; otherwise par
 charged with the batch. Never a mixture.
 """
 
+import math
 from dataclasses import replace
 
 from raydp_sim.mechanisms.base import Mechanism
