@@ -2,9 +2,13 @@
 
 import itertools
 import math
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
+import yaml
 
 from raydp_sim.datasets.labelled import Labelled
 from raydp_sim.errors import InputError, RunError
@@ -348,6 +352,37 @@ def test_a_run_that_is_stopped_in_mid_training_and_resumed_ends_with_the_same_bi
     for stream in ("learning", "training", "releases"):
         one, two = (streams.read(tmp_path / f / "metrics", stream) for f in ("whole", "cut"))
         assert one.equals(two)
+
+
+def test_a_run_that_is_killed_in_mid_training_ends_with_the_same_bits(tmp_path):
+    scenario = changed(task={"rounds": 40, "evaluate_every": 7})
+    (tmp_path / "sgd.yaml").write_text(yaml.safe_dump(scenario.document()))
+    run(scenario, out=tmp_path / "whole")
+    command = [sys.executable, "-m", "raydp_sim", "run", "sgd.yaml", "--out", "cut"]
+    playing = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    place = tmp_path / "cut" / "checkpoints"
+    while playing.poll() is None and not any(int(p.stem[7:]) >= 5 for p in place.glob("*.npz")):
+        time.sleep(0.01)
+    playing.kill()
+    playing.wait()
+    assert not (tmp_path / "cut" / "summary.json").exists()
+    for _ in reopen(tmp_path / "cut").play():
+        pass
+    one, two = ((tmp_path / name / "model" / "last.npz").read_bytes() for name in ("whole", "cut"))
+    assert one == two
+    rows = [streams.read(tmp_path / name / "metrics", "learning") for name in ("whole", "cut")]
+    assert rows[0].equals(rows[1])
+
+
+@pytest.mark.slow
+def test_a_run_on_ray_ends_with_the_same_bits(tmp_path):
+    scenario = changed(population=dealt(3), task={"sampled_points": 2})
+    run(scenario, out=tmp_path / "one")
+    document = scenario.document()
+    document["placement"] |= {"backend": "ray", "clients_per_actor": 50}
+    run(parse(document), out=tmp_path / "two")
+    one, two = ((tmp_path / name / "model" / "last.npz").read_bytes() for name in ("one", "two"))
+    assert one == two
 
 
 def test_a_run_stops_early_when_nothing_gets_better_and_all_of_its_plan_is_charged(tmp_path):
