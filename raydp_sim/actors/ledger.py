@@ -110,10 +110,10 @@ class LedgerActor:
         if self.budget is not None:
             # Whoever came could afford what was planned, and nothing else.
             planned = planned_releases(self.scenario, self.mechanism)[0].ask.mechanism
+            worst = budgeted(self.scenario, self.mechanism)[1]
             if (mechanism.event(), mechanism.losses()) != (planned.event(), planned.losses()):
                 wrong = "its mechanism is not the planned one, which clients' budgets were made for"
-            worst = budgeted(self.scenario, self.mechanism)[1]
-            if worst is not None and (shuffled is None or not covers(worst, shuffled)):
+            elif worst is not None and (shuffled is None or not covers(worst, shuffled)):
                 wrong = "it may cost more than the release that clients' budgets were made for"
         if wrong is not None:
             message = f"release {release} cannot be charged: {wrong}; nothing was released"
