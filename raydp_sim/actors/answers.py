@@ -18,6 +18,9 @@ from raydp_sim.tasks.trial import check_values
 
 _BLOCK_BYTES = 1 << 22
 _COPY_BYTES = 1 << 26  # of the data that one block of clients may hold
+# Of the values that a block computes: the C library hands arrays of 32 MiB and more back to the
+# system, which then has to find and clear pages for the next block.
+_MADE_BYTES = 1 << 24
 
 Weigh = Callable[[NDArray[np.int64] | None], Floats | None]
 
@@ -148,9 +151,12 @@ class Answers:
     def _block(self, mechanism: Mechanism) -> int:
         # Samples are gathered tile by tile; what a block copies are their numbers. What a client
         # computes may be longer than what it holds: gradients of a large model.
-        every = getattr(self.data, "nbytes", len(self.ids) * int(np.prod(self.setting.shape)) * 8)
-        held = max(8, every // max(1, len(self.ids)), 8 * mechanism.domain.width)
-        return max(256, min(_COPY_BYTES // held, _BLOCK_BYTES // max(8, -(-mechanism.bits // 8))))
+        width = 8 * mechanism.domain.width
+        if isinstance(self.data, np.ndarray):
+            most = _COPY_BYTES // max(8, self.data.nbytes // max(1, len(self.ids)), width)
+        else:
+            most = _MADE_BYTES // max(8 * int(np.prod(self.setting.shape[:1])), width)
+        return max(256, min(most, _BLOCK_BYTES // max(8, -(-mechanism.bits // 8))))
 
     def _answer(
         self,

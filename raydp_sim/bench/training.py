@@ -133,7 +133,16 @@ GROWING = tuple(
 # How much slower the largest population may be, and how much more a tenfold cohort may hold.
 FLAT, BOUNDED = 1.25, 1.25
 # An actor's memory while cohorts of two sizes are trained on: only tiles of gradients may be held.
-HOLDING = (replace(_LARGE, name="cnn-1000", cohort=1_000), _LARGE)
+HOLDING = (
+    replace(
+        _LARGE,
+        name="cnn-1000",
+        title=_LARGE.title.replace("10,000", "1,000"),
+        cohort=1_000,
+        goal=None,
+    ),
+    _LARGE,
+)
 
 
 @dataclass

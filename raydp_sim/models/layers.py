@@ -8,6 +8,7 @@ numbers do not depend on the company that it is in.
 
 import math
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +33,7 @@ class Layer(ABC):
     parts: tuple[Part, ...] = ()
     out: Shape
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of parameters."""
         return sum(part.size for part in self.parts)
