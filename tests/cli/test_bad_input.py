@@ -204,6 +204,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a name with a slash": ({"name": "a/b"}, ["name", "'a/b'"]),
     "delta that is spent": (
         {
+            "trust": "local",
             "mechanism": {
                 "kind": "gaussian",
                 "radius": 2.0,
