@@ -210,7 +210,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "radius": 2.0,
                 "epsilon_local": 1.0,
                 "delta_local": 1e-3,
-            }
+            },
         },
         ["privacy.delta", "1e-06", "task.rounds"],
     ),
