@@ -1,5 +1,6 @@
 """A network that is one layer behind another."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,13 +31,18 @@ class Stack(Network):
         )
 
     def init(self, stream: Stream) -> Floats32:
-        """Draw weights and biases uniform in +-1/sqrt(inputs of a unit), as torch does."""
-        out, drawn = np.empty(self.size, np.float32), stream.generator().random(self.size)
+        """Draw weights as Glorot & Bengio 2010 do, uniform; biases are zero.
+
+        The papers do not say how they began; this is the default of the library they used.
+        """
+        out, drawn = np.zeros(self.size, np.float32), stream.generator().random(self.size)
         for layer, own in self._own(out[None]):
             if layer.parts:
-                inputs = np.prod(layer.parts[0].shape[1:])
-                part = slice(own.start, own.stop)
-                out[part] = (2.0 * drawn[part] - 1.0) / np.sqrt(inputs)
+                weight = layer.parts[0]
+                units, inputs, area = *weight.shape[:2], math.prod(weight.shape[2:])
+                part = slice(own.start, own.start + weight.size)
+                scale = math.sqrt(6.0 / ((units + inputs) * area))
+                out[part] = (2.0 * drawn[part] - 1.0) * scale
         return out
 
     def forward(self, theta: Floats32, features: Floats32) -> tuple[Floats32, Any]:
