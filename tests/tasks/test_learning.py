@@ -61,16 +61,24 @@ def test_the_plan_of_a_paper_states_its_epsilon(name):
     assert found == pytest.approx(BEST[name], rel=5e-3)
 
 
+def e2(out, rounds):
+    name = shipped()["learning/e2"]
+    return run(name, out=out, placement__backend="inline", task__rounds=rounds)
+
+
 @real
 @pytest.mark.slow
+def test_e2_has_begun_to_learn_after_ten_epochs(tmp_path):
+    """About a CPU-minute; a model that guesses has 10 %, and seed 1 is at 64 % by round 66."""
+    result = e2(tmp_path / "run", 60)
+    assert result.summary["metrics"]["test_accuracy"] > 0.4
+
+
+@real
+@pytest.mark.long
 def test_e2_learns_as_the_paper_says(tmp_path):
-    """About four CPU-minutes; section 8.2 of the analysis has 76 to 81 %, give or take 4."""
-    result = run(
-        shipped()["learning/e2"],
-        out=tmp_path / "run",
-        placement__backend="inline",
-        task__rounds=210,
-    )
-    assert result.summary["metrics"]["test_accuracy"] > 0.7
+    """About four CPU-minutes; the paper has 80 % (1.8) at its epsilon of 1.4."""
+    result = e2(tmp_path / "run", 210)
+    assert result.summary["metrics"]["test_accuracy"] > 0.76
     assert result.summary["privacy"]["epsilon"] == pytest.approx(0.1633, abs=1e-3)
     assert result.summary["privacy"]["epsilon_seed"] == pytest.approx(1.3934, abs=1e-4)

@@ -375,6 +375,8 @@ def test_a_run_that_is_killed_in_mid_training_ends_with_the_same_bits(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.cluster
+@pytest.mark.usefixtures("ray_session")
 def test_a_run_on_ray_ends_with_the_same_bits(tmp_path):
     scenario = changed(population=dealt(3), task={"sampled_points": 2})
     run(scenario, out=tmp_path / "one")
