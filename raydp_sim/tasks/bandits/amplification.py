@@ -62,7 +62,7 @@ def epsilon0_for_batch(epsilon: float, n: int, delta: float, by: Amplification =
         >>> round(epsilon0_for_batch(0.1, 10_000, 1e-6, "closed"), 12)
         0.528080767379
         >>> round(epsilon0_for_batch(0.1, 10_000, 1e-6), 4)
-        1.5437
+        1.5239
     """
     check_epsilon(epsilon)
     check_delta(delta)

@@ -1,12 +1,11 @@
 """What bandits refuse, by field, before anything is played."""
 
-import math
 from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raydp_sim.errors import bad_field
+from raydp_sim.errors import InputError, bad_field
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,21 +20,20 @@ def check_vectors(field: str, values: ArrayLike) -> Floats:
         >>> check_vectors("actions", [[0.0, 2.0]])
         Traceback (most recent call last):
             ...
-        raydp_sim.errors.InputError: actions[0] is of length 2; scale it to at most 1
+        raydp_sim.errors.InputError: actions[0] has length 2; scale it to at most 1
     """
     array = np.array(values, dtype=np.float64)
     if array.ndim != 2 or array.size == 0:
-        raise bad_field(field, f"of shape {array.shape}", "give rows, one vector each")
+        raise InputError(f"{field} has shape {array.shape}; give rows, one vector each")
     if not np.isfinite(array).all():
         row = int(np.argmin(np.isfinite(array).all(axis=1)))
         raise bad_field(f"{field}[{row}]", array[row], "it must be finite")
     lengths = np.linalg.norm(array, axis=1)
     if lengths.max() > 1.0 + SLACK:
         row = int(lengths.argmax())
-        length = f"of length {lengths[row]:g}"
-        raise bad_field(f"{field}[{row}]", length, "scale it to at most 1")
+        raise InputError(f"{field}[{row}] has length {lengths[row]:g}; scale it to at most 1")
     if lengths.max() == 0.0:
-        raise bad_field(field, "all zero", "give at least one that is not")
+        raise InputError(f"{field} are all zero; give at least one that is not")
     array.flags.writeable = False
     return array
 
@@ -44,10 +42,10 @@ def check_theta(theta: ArrayLike, dimension: int) -> Floats:
     """Return the unknown vector, of length <= 1."""
     array = np.array(theta, dtype=np.float64)
     if array.shape != (dimension,):
-        raise bad_field("theta", f"of shape {array.shape}", f"it must have {dimension} numbers")
+        raise InputError(f"theta has shape {array.shape}; give {dimension} numbers")
     length = float(np.linalg.norm(array))
     if not length <= 1.0 + SLACK:
-        raise bad_field("theta", f"of length {length:g}", "it must be finite, of length <= 1")
+        raise InputError(f"theta has length {length:g}; it must be finite, of length <= 1")
     return array
 
 
@@ -76,11 +74,4 @@ def check_share(field: str, value: float) -> float:
     """Return a share in (0, 1]."""
     if not 0.0 < value <= 1.0:
         raise bad_field(field, value, "it must lie in (0, 1]")
-    return float(value)
-
-
-def check_finite(field: str, value: float) -> float:
-    """Return a finite number."""
-    if not math.isfinite(value):
-        raise bad_field(field, value, "it must be finite")
     return float(value)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raydp_sim.errors import bad_field
+from raydp_sim.errors import InputError, bad_field
 from raydp_sim.tasks.bandits.checks import Floats, Ints
 
 _RANK = 1e-9
@@ -43,7 +43,7 @@ def spanned(actions: Floats) -> Floats:
     _, singular, right = np.linalg.svd(actions, full_matrices=False)
     rank = int((singular > _RANK * max(1.0, float(singular[0]))).sum())
     if rank == 0:
-        raise bad_field("actions", "all zero", "give at least one that is not")
+        raise InputError("actions are all zero; give at least one that is not")
     return np.asarray(right[:rank].T)
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raydp_sim.errors import bad_field
+from raydp_sim.errors import InputError
 from raydp_sim.random import Stream
 from raydp_sim.tasks.bandits.checks import SLACK, Floats, check_theta, check_vectors
 from raydp_sim.tasks.bandits.rewards import RewardRange
@@ -55,7 +55,7 @@ def chances(means: Floats, rewards: RewardRange) -> Floats:
     if found.min() < -SLACK or found.max() > 1.0 + SLACK:
         worst = means[np.abs(found - 0.5).argmax()]
         remedy = f"<theta, a> must lie in [{rewards.low:g}, {rewards.high:g}] for every action"
-        raise bad_field("theta", f"with a mean reward of {worst:g}", remedy)
+        raise InputError(f"theta gives a mean reward of {worst:g}; {remedy}")
     return np.clip(found, 0.0, 1.0)
 
 

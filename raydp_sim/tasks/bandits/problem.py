@@ -79,7 +79,7 @@ class Problem:
     @property
     def dimension(self) -> int:
         """Of the actions."""
-        return self.actions.shape[1]
+        return int(self.actions.shape[1])
 
     @property
     def noise_on(self) -> NoiseOn:

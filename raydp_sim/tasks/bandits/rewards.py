@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raydp_sim.errors import bad_field
+from raydp_sim.errors import InputError, bad_field
 from raydp_sim.tasks.bandits.checks import Floats
 
 
@@ -33,8 +33,8 @@ class RewardRange:
 
     def __post_init__(self) -> None:
         if not -1.0 <= self.low < self.high <= 1.0:
-            place = f"[{self.low}, {self.high}]"
-            raise bad_field("rewards", place, "low < high must both lie in [-1, 1]")
+            place = f"[{self.low:g}, {self.high:g}]"
+            raise InputError(f"rewards are in {place}; low < high must both lie in [-1, 1]")
         if self.sensitivity is not None and not 0.0 < self.sensitivity < math.inf:
             remedy = "it must be > 0; leave it out for the width of the range"
             raise bad_field("rewards.sensitivity", self.sensitivity, remedy)
@@ -62,6 +62,6 @@ class RewardRange:
             (array([0.5, 1. ]), 1)
         """
         if not np.isfinite(rewards).all():
-            raise bad_field("rewards", "not finite", "a client must send a number")
+            raise InputError("rewards are not all finite; a client must send a number")
         inside = np.clip(rewards, self.low, self.high)
         return inside, int((inside != rewards).sum())

@@ -8,8 +8,9 @@ that have the same actions left are planned together, which makes thousands of s
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from raydp_sim.errors import bad_field
+from raydp_sim.errors import InputError, bad_field
 from raydp_sim.tasks.bandits.batch import Batch, learn, plan_batch
 from raydp_sim.tasks.bandits.certificate import regret_certificate
 from raydp_sim.tasks.bandits.checks import Floats, Ints
@@ -35,7 +36,7 @@ class Runs:
 
     regret: Floats
     certificate: Floats
-    good: Ints
+    good: NDArray[np.bool_]
     committed: Ints
     clients: Floats
     active: Floats
@@ -90,7 +91,7 @@ def simulate(
         True
     """
     if not np.array_equal(problem.actions, instance.actions):
-        raise bad_field("instance.actions", "not the problem's", "give both the same actions")
+        raise InputError("instance.actions are not the problem's; give both the same")
     if runs < 1:
         raise bad_field("runs", runs, "it must be >= 1")
     batches, gaps = most_batches(problem.horizon), instance.gaps
@@ -127,7 +128,7 @@ def simulate(
     return Runs(regret, bound, good, committed, clients, left, radius, epsilon0)
 
 
-def _alike(active: np.ndarray, going: np.ndarray) -> list[Ints]:
+def _alike(active: NDArray[np.bool_], going: NDArray[np.bool_]) -> list[Ints]:
     """Return the runs that go on, grouped by the actions that they have left."""
     rows = np.flatnonzero(going)
     if not len(rows):
