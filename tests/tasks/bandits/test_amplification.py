@@ -134,7 +134,7 @@ VICTIMS = [
 def test_batches_with_slots_cost_no_more_than_the_clones_say(slots: list[int]) -> None:
     scale, n = 1.5, len(slots)
     epsilon0 = loss(scale)
-    closest, seen = 0.0, 0.0
+    above_a_wrong_one = False
     kinds = OTHERS if n < 6 else OTHERS[:2]
     for (first, second), kind in itertools.product(VICTIMS, range(len(kinds))):
         others = [kinds[(kind + i * (kind > 1)) % len(kinds)] for i in range(n - 1)]
@@ -143,8 +143,6 @@ def test_batches_with_slots_cost_no_more_than_the_clones_say(slots: list[int]) -
         for epsilon in (0.0, 0.2, 0.5, 0.8, 1.1):
             exact, bound = hockey_stick(p, q, epsilon), clones_delta(epsilon0, n, epsilon)
             assert exact <= bound
-            seen = max(seen, exact)
-            closest = max(closest, exact / bound if bound > 1e-9 else 0.0)
-    # Not vacuous: with a few more clients than there are the bound would be wrong.
-    assert seen > 0.05
-    assert closest > 0.5
+            above_a_wrong_one |= exact > clones_delta(epsilon0, 4 * n, epsilon)
+    # Not vacuous: the bound for four times as many clients is exceeded.
+    assert above_a_wrong_one
