@@ -108,9 +108,7 @@ def law(clients: list[tuple[float, ...]], slots: list[int], scale: float) -> Flo
 
 
 def hockey_stick(p: Floats, q: Floats, epsilon: float) -> float:
-    return max(
-        float(np.maximum(x - math.exp(epsilon) * y, 0.0).sum()) for x, y in ((p, q), (q, p))
-    )
+    return max(float(np.maximum(x - math.exp(epsilon) * y, 0.0).sum()) for x, y in ((p, q), (q, p)))
 
 
 def loss(scale: float) -> float:

@@ -14,7 +14,7 @@ from raydp_sim.tasks.bandits.learner import Record
 from raydp_sim.tasks.bandits.problem import Problem
 from raydp_sim.tasks.bandits.rewards import RewardRange
 
-PRINTED = RewardRange(sensitivity=1.0)
+CORRECT, PRINTED = RewardRange(), RewardRange(sensitivity=1.0)
 
 
 def largest_ratio(rewards: RewardRange, epsilon: float) -> float:
@@ -58,7 +58,7 @@ def test_rewards_are_clipped_and_counted() -> None:
 
 
 def test_the_events_of_batches() -> None:
-    def event(model: str, rewards: RewardRange = RewardRange()) -> object:
+    def event(model: str, rewards: RewardRange = CORRECT) -> object:
         problem = Problem(np.eye(2), 100, model, 0.5, rewards=rewards)  # type: ignore[arg-type]
         return batch_event(problem, 0.7, 40)
 
@@ -150,7 +150,7 @@ def test_bad_ranges_are_refused() -> None:
         with pytest.raises(InputError, match="rewards are in"):
             RewardRange(low, high)
     for sensitivity in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(InputError, match="rewards.sensitivity is"):
+        with pytest.raises(InputError, match=r"rewards\.sensitivity is"):
             RewardRange(sensitivity=sensitivity)
     with pytest.raises(InputError, match="not all finite"):
         RewardRange().clip(np.array([math.nan]))
