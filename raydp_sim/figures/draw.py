@@ -136,7 +136,7 @@ def _panel(
         axis.set_xticks([], minor=True)
     x_axis = _AXES[panel.sweep]
     if panel.sweep == "epsilon":
-        x_axis = "ε (ε₀ without a shuffler)" if panel.quantity == "regret" else "ε of the release"
+        x_axis = "ε (local: ε₀)" if panel.quantity == "regret" else "ε of the release"
     axis.set_xlabel(x_axis, fontsize=9)
     axis.set_ylabel(_AXES[panel.quantity], fontsize=9)
     axis.tick_params(which="both", labelsize=8)

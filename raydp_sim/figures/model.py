@@ -70,9 +70,7 @@ class Bandit(Model):
 
 
 class Curve(Model):
-    """How a curve of errors, bits or regret is computed.
-
-    From a mechanism, a formula, other curves or a bandit.
+    """How a curve is computed: from a mechanism, a formula, other curves, or a bandit's runs.
 
     Fields:
         mechanism: its kind and parameters; what the panel sweeps or fixes is filled in where they
