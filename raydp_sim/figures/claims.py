@@ -121,7 +121,7 @@ class _Place:
 
     def value(self, curve: str | None, x: float) -> float:
         assert curve is not None  # `check` has seen to it
-        return value(self.figure, self.panel, curve, x).result.epsilon
+        return value(self.figure, self.panel, curve, x).epsilon
 
     def ratio(self, claim: Claim, x: float) -> float:
         below = self.value(claim.over, x)

@@ -157,8 +157,12 @@ def evaluate(quantity: str, curve: str, here: Point) -> Result:
         return Result(math.nan, None, str(silence))
 
 
-def value(figure: Figure, panel: Panel, curve: str, x: float) -> Value:
+def value(figure: Figure, panel: Panel, curve: str, x: float) -> Result:
     """Return a curve's value at x: of a bound, or of an error, number of bits or regret."""
+    return _computed(figure, panel, curve, x).result
+
+
+def _computed(figure: Figure, panel: Panel, curve: str, x: float) -> Value:
     if panel.quantity in _OWN:
         return _OWN[panel.quantity][1](figure.curves, panel, curve, x)
     here = point(panel, x)
@@ -177,7 +181,7 @@ def table(figure: Figure, panel: Panel, each: Callable[[], None] = lambda: None)
     rows = []
     for x in panel.values:
         for curve in panel.curves:
-            computed = value(figure, panel, curve, x)
+            computed = _computed(figure, panel, curve, x)
             found = computed.result
             rows.append(
                 {

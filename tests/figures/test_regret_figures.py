@@ -87,7 +87,7 @@ def test_what_holds(name: str, holds: str) -> None:
 
 
 def test_a_core_set_is_better_at_high_privacy_only() -> None:
-    """Claims 3 and 5 of figure 6.2b with 5 of its instances: both are clear by nine standard errors."""
+    """Claims 3 and 5 of figure 6.2b with 5 of its instances, clear by nine standard errors."""
     document = figure("000-figure-6.2b").document()
     for curve in document["figure"]["curves"].values():
         curve["repetitions"] = 5
@@ -113,7 +113,7 @@ def test_common_instances_and_their_standard_error(tmp_path: Path) -> None:
 def test_the_exponent_is_the_slope_of_the_logarithms() -> None:
     file = load(deepcopy(SMALL))
     panel = file.figure.panels["b"]
-    values = [value(file.figure, panel, "local", x).result.epsilon for x in panel.values]
+    values = [value(file.figure, panel, "local", x).epsilon for x in panel.values]
     verdict = judge(file.claims[0], file.figure)
     x, y = np.log(panel.values), np.log(values)
     slope = ((x - x.mean()) @ (y - y.mean())) / ((x - x.mean()) ** 2).sum()
