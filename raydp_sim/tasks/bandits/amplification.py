@@ -10,6 +10,9 @@ answers as the victim would in s with probability e^-epsilon0 at least. So bound
 `Shuffle(epsilon0, n)` with an unnamed randomizer hold, among which `pld-clones`, the exact delta of
 their dominating pair, is the least for one shuffle. Bounds that know one law of all messages do
 not: slots have different laws, and the slot tells which.
+
+A slot may stay empty; then n is the number of those filled. It rests on clients staying away
+without regard to the slot that they were given.
 """
 
 import math

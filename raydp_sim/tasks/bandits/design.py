@@ -62,7 +62,8 @@ def core_set(actions: Floats, factor: float = 2.0) -> Design:
     """Return a design whose largest leverage is at most factor times the rank m.
 
     From a greedy basis, Frank and Wolfe's steps towards the action of largest leverage, each with
-    the exact line search for log det V (Fedorov 1972). Deterministic.
+    the exact line search for log det V (Fedorov 1972). Deterministic; among actions of one length, as
+    on a circle, rounding decides where it begins, and regret on one instance may hang on that.
 
     Args:
         actions: one per row.

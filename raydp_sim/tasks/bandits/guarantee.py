@@ -53,6 +53,8 @@ def batch_event(problem: Problem, epsilon0: float, reports: int) -> Release | No
 def run_guarantee(problem: Problem, log: Iterable[Record]) -> Guarantee:
     """Return what a run's batches guarantee together.
 
+    Every report that the learner was given counts, of void batches too; none of withheld ones.
+
     Example:
         >>> import numpy as np
         >>> record = Record(1, 2, 2, 4, 4, 0.1, 0.5, 4.0)

@@ -117,7 +117,8 @@ def step(
         batch: of `next_batch`.
         sums: of the rewards of each of its actions, noise included; what they are where no reward
             came does not matter.
-        counts: rewards of each action that came; None: all slots were filled.
+        counts: rewards of each action that came; None: all slots were filled. Zeros for a batch
+            that a shuffler withheld, as it does where fewer than `batch.least` came.
 
     Raises:
         InputError: for the answers of another batch, or more of them than slots.

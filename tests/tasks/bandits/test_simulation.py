@@ -98,8 +98,8 @@ def test_regret_is_within_the_certificate_on_long_runs(model: Model) -> None:
         found = runs_of(instance, model, 10**6, epsilon, 20)
         assert found.good.all()
         assert (found.regret <= found.certificate).all()
-        best = (instance.gaps == 0.0).argmax()
-        assert (found.committed == best).any() or found.certificate.min() > 1000
+        last = np.array([radii[~np.isnan(radii)][-1] for radii in found.radius])
+        assert (instance.gaps[found.committed] <= 2.0 * last).all()
 
 
 # Spec section 5, mean regret at T = 10^4, 10^5, 10^6 of 60 runs on the ten actions above.
