@@ -40,11 +40,20 @@ def spanned(actions: Floats) -> Floats:
         >>> spanned(np.array([[0.5, 0.5], [1.0, 1.0]])).shape
         (2, 1)
     """
-    _, singular, right = np.linalg.svd(actions, full_matrices=False)
+    return _factors(actions)[1]
+
+
+def _factors(actions: Floats) -> tuple[Floats, Floats]:
+    """Return the actions as rows of orthonormal columns, and an orthonormal basis of their span.
+
+    Leverage is the same for both, but actions that are close to one another make V singular up to
+    rounding, and these rows do not.
+    """
+    left, singular, right = np.linalg.svd(actions, full_matrices=False)
     rank = int((singular > _RANK * max(1.0, float(singular[0]))).sum())
     if rank == 0:
         raise InputError("actions are all zero; give at least one that is not")
-    return np.asarray(right[:rank].T)
+    return np.asarray(left[:, :rank]), np.asarray(right[:rank].T)
 
 
 def greedy_basis(rows: Floats, count: int) -> list[int]:
@@ -62,8 +71,8 @@ def core_set(actions: Floats, factor: float = 2.0) -> Design:
     """Return a design whose largest leverage is at most factor times the rank m.
 
     From a greedy basis, Frank and Wolfe's steps towards the action of largest leverage, each with
-    the exact line search for log det V (Fedorov 1972). Deterministic; among actions of one length, as
-    on a circle, rounding decides where it begins, and regret on one instance may hang on that.
+    the exact line search for log det V (Fedorov 1972). Deterministic; among actions of one length,
+    as on a circle, rounding decides where it begins, and one instance's regret may hang on that.
 
     Args:
         actions: one per row.
@@ -76,10 +85,10 @@ def core_set(actions: Floats, factor: float = 2.0) -> Design:
     """
     if not factor > 1.0:
         raise bad_field("factor", factor, "it must be > 1")
-    rows = actions @ spanned(actions)
+    rows, basis = _factors(actions)
     m = rows.shape[1]
     weights = np.zeros(len(rows))
-    weights[greedy_basis(rows, m)] = 1.0 / m
+    weights[greedy_basis(actions @ basis, m)] = 1.0 / m
     while True:
         leverage = _leverages(rows, weights)
         j = int(leverage.argmax())
@@ -101,7 +110,7 @@ def uniform_design(actions: Floats) -> Design:
         >>> round(uniform_design(np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])).leverage, 4)
         2.46
     """
-    rows = actions @ spanned(actions)
+    rows, _ = _factors(actions)
     weights = np.full(len(rows), 1.0 / len(rows))
     largest = float(_leverages(rows, weights).max())
     return Design(np.arange(len(rows)), weights, largest, rows.shape[1])

@@ -20,12 +20,14 @@ class Regression:
     Attributes:
         played: the actions of the batch, one per row.
         counts: rewards of each that came; those without any play no part.
-        inverse: V^+.
+        half: pseudo-inverse of the rows sqrt(n_a) a, which is half of V^+: their product with their
+            own transpose. Its condition is the square root of V's, so that close actions stay
+            apart.
     """
 
     played: Floats
     counts: Ints
-    inverse: Floats
+    half: Floats
 
     def estimate(self, sums: Floats) -> Floats:
         """Return theta = V^+ sum of r_a a.
@@ -33,12 +35,12 @@ class Regression:
         Args:
             sums: of the rewards of each action, noise included; leading axes are repetitions.
         """
-        came = np.where(self.counts > 0, sums, 0.0)
-        return np.asarray(came @ self.played @ self.inverse)
+        came = np.where(self.counts > 0, sums, 0.0) / np.sqrt(np.maximum(self.counts, 1))
+        return np.asarray(came @ self.half.T)
 
     def leverage(self, actions: Floats) -> float:
         """Return the largest a' V^+ a: the variance of <a, theta> is at most that."""
-        return float(((actions @ self.inverse) * actions).sum(axis=1).max())
+        return float(((actions @ self.half) ** 2).sum(axis=1).max())
 
     def spans(self, actions: Floats) -> bool:
         """Say whether every action is a combination of those with rewards."""
@@ -54,8 +56,7 @@ class Regression:
 def regression(played: Floats, counts: Ints) -> Regression:
     """Prepare least squares for actions with their counts.
 
-    V is singular where the active actions span less than the space. Its pseudo-inverse is that of
-    its root, whose condition is the square root of V's, so that close actions stay apart.
+    V is singular where the active actions span less than the space: then in their span.
 
     Example:
         >>> found = regression(np.array([[1.0, 0.0], [0.0, 0.5]]), np.array([4, 4]))
@@ -63,8 +64,7 @@ def regression(played: Floats, counts: Ints) -> Regression:
         (array([0.5, 0.5]), 1.0)
     """
     root = np.sqrt(counts.astype(np.float64))[:, None] * played
-    half = np.linalg.pinv(root, rcond=_RANK)
-    return Regression(played, counts, half @ half.T)
+    return Regression(played, counts, np.asarray(np.linalg.pinv(root, rcond=_RANK), np.float64))
 
 
 def survivors(actions: Floats, theta: Floats, radius: float) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ from raydp_sim.tasks.bandits.checks import Floats
 from raydp_sim.tasks.bandits.design import Design, core_set, spanned, uniform_design
 from raydp_sim.tasks.bandits.instance import random_instance
 from raydp_sim.tasks.bandits.net import circle_net, greedy_net, net_bound
+from raydp_sim.tasks.bandits.regression import regression
 
 
 def sphere(k: int, d: int, *place: int) -> Floats:
@@ -62,12 +63,25 @@ def test_duplicates_and_the_zero_vector_are_harmless() -> None:
     assert core_set(actions[:3]).index.tolist() == [1]
 
 
-def test_actions_that_are_close_stay_apart() -> None:
-    angles = 1e-7 * np.arange(5)
+@pytest.mark.parametrize("apart", [1e-3, 1e-5, 1e-7, 3e-9])
+def test_actions_that_are_close_stay_apart(apart: float) -> None:
+    angles = apart * np.arange(5)
     actions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    design = core_set(actions)
-    assert design.rank == 2
-    assert design.leverage <= 4.0 + 1e-12
+    for design in (core_set(actions), uniform_design(actions)):
+        assert design.rank == 2
+        # The affine hull of five points on a line: as (1, j) for j = 0, ..., 4.
+        plain = np.stack([np.ones(5), np.arange(5.0)], axis=1)
+        assert design.leverage == pytest.approx(largest_leverage(plain, design), rel=1e-5)
+        slots = np.full(len(design.index), 7)
+        fit = regression(actions[design.index], slots)
+        assert fit.spans(actions)
+        by_slots = Design(design.index, np.full(len(slots), 1 / len(slots)), 0.0, 2)
+        planned = largest_leverage(plain, by_slots) / slots.sum()
+        assert fit.leverage(actions) == pytest.approx(planned, rel=1e-5)
+        # What fits exactly is found again, whatever the slope.
+        values = 0.5 + 0.25 * np.arange(5)
+        found = actions @ fit.estimate(slots * values[design.index])
+        assert found == pytest.approx(values, abs=1e-5)
 
 
 def test_bad_input_is_refused() -> None:

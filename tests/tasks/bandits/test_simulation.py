@@ -16,6 +16,7 @@ from raydp_sim.random import Stream
 from raydp_sim.tasks.bandits import batch as batches
 from raydp_sim.tasks.bandits.batch import plan_batch
 from raydp_sim.tasks.bandits.instance import Instance, random_instance
+from raydp_sim.tasks.bandits.learner import committed, next_batch, start, step
 from raydp_sim.tasks.bandits.linucb import linucb
 from raydp_sim.tasks.bandits.problem import Model, Problem
 from raydp_sim.tasks.bandits.rewards import RewardRange
@@ -68,6 +69,33 @@ def test_noise_of_sums_has_its_law(model: Model) -> None:
     one_by_one = Stream(3).generator().laplace(0.0, batch.scale, (20_000, each)).sum(axis=1)
     assert stats.ks_2samp(noise[:, 0], one_by_one).pvalue > 1e-6
     assert abs(np.corrcoef(noise.T)[0, 1]) < 5.0 / math.sqrt(20_000)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_whole_runs_have_the_law_of_runs_played_client_by_client(model: Model) -> None:
+    """Regret of 400 runs either way, every reward and every noise drawn; alarm at 1e-6."""
+    instance = random_instance(20, 2, Stream(41))
+    epsilon = math.inf if model == "none" else 3.0
+    problem = Problem(instance.actions, 300, model, epsilon, radius="paper")
+    fast = simulate(problem, instance, 400, Stream(42).at(model).generator()).regret
+    generator, slow = Stream(43).at(model).generator(), []
+    for _ in range(400):
+        state, regret = start(problem), 0.0
+        while (batch := next_batch(problem, state)) is not None:
+            played = batch.action_of_slot
+            chance = (1.0 + instance.means[played]) / 2.0
+            rewards = np.where(generator.random(len(played)) < chance, 1.0, -1.0)
+            if model in ("local", "shuffle"):
+                rewards += generator.laplace(0.0, batch.scale, len(played))
+            sums = np.array([rewards[played == action].sum() for action in batch.actions])
+            if model == "central":
+                sums += generator.laplace(0.0, batch.scale, len(sums))
+            regret += instance.gaps[played].sum()
+            state = step(problem, state, batch, sums)
+        rest = problem.horizon - state.used
+        slow.append(regret + rest * instance.gaps[committed(problem, state)])
+    assert len({round(each, 6) for each in slow}) > 3, "runs differ"
+    assert stats.ks_2samp(fast, slow).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("design", ["core-set", "uniform"])
