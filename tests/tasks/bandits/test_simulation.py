@@ -94,8 +94,10 @@ def test_whole_runs_have_the_law_of_runs_played_client_by_client(model: Model) -
             state = step(problem, state, batch, sums)
         rest = problem.horizon - state.used
         slow.append(regret + rest * instance.gaps[committed(problem, state)])
-    assert len({round(each, 6) for each in slow}) > 3, "runs differ"
-    assert stats.ks_2samp(fast, slow).pvalue > 1e-6
+    # Regrets are added up in another order; rounding must not tell them apart.
+    fast, one_by_one = np.round(fast, 6), np.round(slow, 6)
+    assert len(set(one_by_one)) > 3, "runs differ"
+    assert stats.ks_2samp(fast, one_by_one).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("design", ["core-set", "uniform"])
