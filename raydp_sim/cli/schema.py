@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from raydp_sim.cli.reference import reference
-from raydp_sim.figures.model import Claim, Curve, Figure, FigureFile, Fixed, Panel
+from raydp_sim.figures.model import Bandit, Claim, Curve, Figure, FigureFile, Fixed, Panel
 from raydp_sim.scenario.schema import explained, simulation_schema, untitled
 
 _EPILOG = """\b
@@ -56,7 +56,7 @@ def scenario_schema() -> dict[str, Any]:
 
 def _figure() -> dict[str, Any]:
     document = FigureFile.model_json_schema()
-    for cls in (FigureFile, Figure, Panel, Curve, Fixed, Claim):
+    for cls in (FigureFile, Figure, Panel, Curve, Bandit, Fixed, Claim):
         explained(document if cls is FigureFile else document["$defs"][cls.__name__], cls)
     for target in (document, *document["$defs"].values()):
         untitled(target)

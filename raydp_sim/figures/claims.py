@@ -4,12 +4,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.figures.compute import check_curve, value
 from raydp_sim.figures.model import Claim, Figure, FigureFile, Panel
 
 _TWO = ("ratio", "largest-ratio", "crossover")
 _ROUNDS = ("reached", "crossover")
+_EVERYWHERE = ("largest-ratio", "exponent")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def _check(claim: Claim, figure: Figure) -> None:
     if (claim.over is None) == (claim.compute in _TWO):
         verb = "needs a" if claim.over is None else "takes no"
         raise bad_field("over", claim.over, f"{claim.compute} {verb} second curve")
-    if (claim.at is None) != (claim.compute == "largest-ratio"):
+    if (claim.at is None) != (claim.compute in _EVERYWHERE):
         verb = "needs a" if claim.at is None else "takes no"
         raise bad_field("at", claim.at, f"{claim.compute} {verb} place on the x axis")
     if not _panels(claim, figure):
@@ -64,6 +67,8 @@ def _check(claim: Claim, figure: Figure) -> None:
     for panel in _panels(claim, figure).values():
         if claim.compute in _ROUNDS and panel.sweep != "rounds":
             raise bad_field("compute", claim.compute, "it needs a panel that sweeps rounds")
+        if claim.compute == "exponent" and len(set(panel.values)) < 2:
+            raise bad_field("compute", claim.compute, "it needs a panel with two values or more")
         x = panel.values[0] if claim.at is None else claim.at
         for field, curve in (("of", claim.of), ("over", claim.over)):
             if curve is not None:
@@ -135,6 +140,14 @@ def _at_ratio(claim: Claim, place: _Place, x: float) -> tuple[float, float | Non
     return place.ratio(claim, x), None
 
 
+def _exponent(claim: Claim, place: _Place, x: float) -> tuple[float, float | None]:
+    """Return the slope of the curve by least squares, both axes in logarithms."""
+    values = [place.value(claim.of, at) for at in place.panel.values]
+    if not all(value > 0.0 for value in values):
+        return math.nan, None
+    return float(np.polyfit(np.log(place.panel.values), np.log(values), 1)[0]), None
+
+
 def _reached(claim: Claim, place: _Place, x: float) -> tuple[float, float | None]:
     """Return the largest value within what is printed, and its round: values rise with rounds."""
     last = _first(lambda rounds: place.value(claim.of, rounds) > claim.printed, int(x) + 1) - 1
@@ -162,6 +175,7 @@ def _first(true_from: Callable[[int], bool], end: int) -> int:
 _FIND: dict[str, Callable[[Claim, _Place, float], tuple[float, float | None]]] = {
     "value": _at_value,
     "ratio": _at_ratio,
+    "exponent": _exponent,
     "reached": _reached,
     "crossover": _crossover,
 }

@@ -1,15 +1,16 @@
 """From a panel to its table: every curve at every value, by pure functions."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
 
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.figures import curves, errors
-from raydp_sim.figures.model import Figure, FigureFile, Panel
+from raydp_sim.figures import curves, errors, regret
+from raydp_sim.figures.errors import Value
+from raydp_sim.figures.model import Curve, Figure, FigureFile, Panel
 from raydp_sim.privacy.bound import RdpBound, Result
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import Release, SelfSampledShuffle, Shuffle, SubsampledShuffle
@@ -18,10 +19,19 @@ _SCHEMA = [
     ("curve", pa.string()),
     ("status", pa.string()),
     ("value", pa.float64()),
+    ("spread", pa.float64()),
     ("order", pa.int64()),
     ("note", pa.string()),
 ]
 
+# Who computes what figure.curves describes; all else are bounds.
+_Check = Callable[[Mapping[str, Curve], Panel, str, float, str], None]
+_Value = Callable[[Mapping[str, Curve], Panel, str, float], Value]
+_OWN: dict[str, tuple[_Check, _Value]] = {
+    "mse": (errors.check, errors.value),
+    "bits": (errors.check, errors.value),
+    "regret": (regret.check, regret.value),
+}
 # Beyond these, formulas overflow or arrays fill the memory; nothing in the literature is near.
 _MOST = {"epsilon0": 100, "clients": 10**10, "rounds": 10**7, "alpha": 10**7}
 
@@ -53,7 +63,7 @@ def point(panel: Panel, x: float) -> Point:
         if name not in known:
             raise InputError(f"fixed.{name} is missing; add it, or sweep it")
     others = ("alpha",) if panel.quantity == "epsilon" else ("rounds", "delta")
-    for name in (*others, *errors.OWN):
+    for name in (*others, *errors.OWN, "actions"):
         if name in known:
             field = "sweep" if name == panel.sweep else f"fixed.{name}"
             given = name if name == panel.sweep else known[name]
@@ -115,8 +125,8 @@ def check(file: FigureFile) -> None:
 
 def check_curve(figure: Figure, panel: Panel, curve: str, x: float, field: str = "curves") -> None:
     """Refuse a curve that is unknown or does not apply to the panel at x."""
-    if panel.quantity in errors.QUANTITIES:
-        errors.check(figure.curves, panel, curve, x, field)
+    if panel.quantity in _OWN:
+        _OWN[panel.quantity][0](figure.curves, panel, curve, x, field)
         return
     here = point(panel, x)
     try:
@@ -148,16 +158,16 @@ def evaluate(quantity: str, curve: str, here: Point) -> Result:
 
 
 def value(figure: Figure, panel: Panel, curve: str, x: float) -> Result:
-    """Return a curve's value at x: of a bound, or of an error or number of bits."""
-    if panel.quantity in errors.QUANTITIES:
-        return errors.value(figure.curves, panel, curve, x).result
-    return evaluate(panel.quantity, curve, point(panel, x))
+    """Return a curve's value at x: of a bound, or of an error, number of bits or regret."""
+    return _computed(figure, panel, curve, x).result
 
 
-def _status(figure: Figure, panel: Panel, curve: str, x: float) -> str:
-    if panel.quantity in errors.QUANTITIES:
-        return errors.value(figure.curves, panel, curve, x).status
-    return curves.find(panel.quantity, curve, point(panel, x).event).status
+def _computed(figure: Figure, panel: Panel, curve: str, x: float) -> Value:
+    if panel.quantity in _OWN:
+        return _OWN[panel.quantity][1](figure.curves, panel, curve, x)
+    here = point(panel, x)
+    status = curves.find(panel.quantity, curve, here.event).status
+    return Value(evaluate(panel.quantity, curve, here), status)
 
 
 def table(figure: Figure, panel: Panel, each: Callable[[], None] = lambda: None) -> pa.Table:
@@ -171,13 +181,15 @@ def table(figure: Figure, panel: Panel, each: Callable[[], None] = lambda: None)
     rows = []
     for x in panel.values:
         for curve in panel.curves:
-            found = value(figure, panel, curve, x)
+            computed = _computed(figure, panel, curve, x)
+            found = computed.result
             rows.append(
                 {
                     panel.sweep: x,
                     "curve": curve,
-                    "status": _status(figure, panel, curve, x),
+                    "status": computed.status,
                     "value": None if math.isnan(found.epsilon) else found.epsilon,
+                    "spread": computed.spread,
                     "order": found.alpha,
                     "note": found.note,
                 }

@@ -24,6 +24,7 @@ _AXES = {
     "samples": "samples of each client m",
     "mse": "mean squared error",
     "bits": "bits of a report",
+    "regret": "total regret",
 }
 # A lower bound on divergences is none on epsilon once it is converted, which loses by itself.
 _SUFFIX = {
@@ -41,6 +42,7 @@ _SUFFIX = {
     ("bits", "exact"): "",
     ("bits", "formula"): "",
     ("bits", "order"): " (order only)",
+    ("regret", "simulated"): "",
 }
 _SOLID = ("proved", "exact", "bound")
 
@@ -109,19 +111,21 @@ def _panel(
         status = rows[0]["status"]
         style, again = styles[curve], styles[curve] // len(_COLOURS)
         # Colours come again after eight curves, then with other marks and strokes.
-        stroke = "-" if status in _SOLID else "--"
+        drawn = status == "simulated" and panel.quantity != "regret"
+        stroke = "-" if status in _SOLID or panel.quantity == "regret" else "--"
         if again:
             stroke = "-." if stroke == "-" else ":"
         (line,) = axis.plot(
             [row[panel.sweep] for row in rows],
             [row["value"] for row in rows],
             color=_COLOURS[style % len(_COLOURS)],
-            ls="" if status == "simulated" else stroke,
+            ls="" if drawn else stroke,
             lw=1.6,
             marker=_MARKERS[(style + 3 * again) % len(_MARKERS)],
-            markersize=6.0 if status == "simulated" else 3.6,
-            mfc="none" if status == "simulated" else None,
+            markersize=6.0 if drawn else 3.6,
+            mfc="none" if drawn else None,
         )
+        _bars(axis, panel.sweep, rows, line.get_color())
         handles.setdefault(labels.get(curve, curve) + _SUFFIX[panel.quantity, status], line)
     axis.set_xscale(panel.x_scale)
     axis.set_yscale(panel.y_scale)
@@ -130,10 +134,26 @@ def _panel(
         # Between two powers of ten the labels of a log axis run into each other.
         axis.set_xticks(panel.values, [f"{x:g}" for x in panel.values])
         axis.set_xticks([], minor=True)
-    axis.set_xlabel(
-        "ε of the release" if panel.sweep == "epsilon" else _AXES[panel.sweep], fontsize=9
-    )
+    x_axis = _AXES[panel.sweep]
+    if panel.sweep == "epsilon":
+        x_axis = "ε (local: ε₀)" if panel.quantity == "regret" else "ε of the release"
+    axis.set_xlabel(x_axis, fontsize=9)
     axis.set_ylabel(_AXES[panel.quantity], fontsize=9)
     axis.tick_params(which="both", labelsize=8)
     axis.grid(alpha=0.25, which="major")
     axis.spines[["top", "right"]].set_visible(False)
+
+
+def _bars(axis: Any, sweep: str, rows: list[dict[str, Any]], colour: str) -> None:
+    """Draw what was drawn at random with one standard error to either side."""
+    known = [row for row in rows if row["spread"] is not None]
+    if known:
+        axis.errorbar(
+            [row[sweep] for row in known],
+            [row["value"] for row in known],
+            yerr=[row["spread"] for row in known],
+            fmt="none",
+            ecolor=colour,
+            elinewidth=0.9,
+            capsize=2.0,
+        )

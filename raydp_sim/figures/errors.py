@@ -3,8 +3,8 @@
 import difflib
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +21,6 @@ from raydp_sim.model import describe
 from raydp_sim.privacy.bound import Result
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 
-QUANTITIES = ("mse", "bits")
 # Parameters of errors that bounds have no use for.
 OWN = ("epsilon", "dimension", "coordinates", "levels", "samples")
 _WHOLE = ("clients", "dimension", "coordinates", "levels", "samples")
@@ -33,14 +32,17 @@ _WORDS = ("mechanism", "formula", "least")
 
 @dataclass(frozen=True)
 class Value:
-    """A value and what kind of value it is."""
+    """A value, what kind of value it is, and its standard error where it was drawn."""
 
     result: Result
     status: str
+    spread: float | None = None
 
 
-def setting(panel: Panel, x: float) -> dict[str, float]:
-    """Return the parameters of a panel at x.
+def setting(
+    panel: Panel, x: float, names: Sequence[str] = _KNOWN, whole: Sequence[str] = _WHOLE
+) -> dict[str, float]:
+    """Return the parameters of a panel at x, which must be of these names.
 
     Raises:
         InputError: names the field of the panel, its value and the remedy.
@@ -50,12 +52,12 @@ def setting(panel: Panel, x: float) -> dict[str, float]:
         remedy = f"the panel sweeps {panel.sweep}; leave it out of fixed"
         raise bad_field(f"fixed.{panel.sweep}", known[panel.sweep], remedy)
     for name in (*known, panel.sweep):
-        if name not in _KNOWN:
+        if name not in names:
             field = "sweep" if name == panel.sweep else f"fixed.{name}"
             raise bad_field(field, known.get(name, name), f"{panel.quantity} has none; remove it")
-    if panel.sweep in _WHOLE and not float(x).is_integer():
+    if panel.sweep in whole and not float(x).is_integer():
         raise bad_field("values", x, f"{panel.sweep} must be whole numbers")
-    return {**known, panel.sweep: int(x) if panel.sweep in _WHOLE else float(x)}
+    return {**known, panel.sweep: int(x) if panel.sweep in whole else float(x)}
 
 
 def check(curves: Mapping[str, Curve], panel: Panel, name: str, x: float, field: str) -> None:
@@ -64,12 +66,12 @@ def check(curves: Mapping[str, Curve], panel: Panel, name: str, x: float, field:
     Raises:
         InputError: names the field, its value and the remedy.
     """
-    known, curve = setting(panel, x), _find(curves, name, field)
+    known, curve = setting(panel, x), find(curves, name, field)
     if sum(getattr(curve, word) is not None for word in _WORDS) != 1:
         raise bad_field(field, name, f"figure.curves.{name} needs one of {', '.join(_WORDS)}")
     if curve.least is not None:
         for other in curve.least:
-            if _find(curves, other, f"curves.{name}.least").least is not None:
+            if find(curves, other, f"curves.{name}.least").least is not None:
                 raise bad_field(field, other, "it is itself the least of others; name those")
             check(curves, panel, other, x, field)
         return
@@ -92,7 +94,12 @@ def check(curves: Mapping[str, Curve], panel: Panel, name: str, x: float, field:
         raise bad_field(field, name, str(error)) from None
 
 
-def _find(curves: Mapping[str, Curve], name: str, field: str) -> Curve:
+def find(curves: Mapping[str, Curve], name: str, field: str) -> Curve:
+    """Return the curve of this name.
+
+    Raises:
+        InputError: says which there are.
+    """
     if name in curves:
         return curves[name]
     near = difflib.get_close_matches(name, curves, 1)
@@ -116,7 +123,7 @@ def value(curves: Mapping[str, Curve], panel: Panel, name: str, x: float) -> Val
     if curve.least is not None:
         all_of = {each: value(curves, panel, each, x) for each in curve.least}
         best = min(all_of, key=lambda each: _or_most(all_of[each].result.epsilon))
-        return Value(Result(all_of[best].result.epsilon, None, best), all_of[best].status)
+        return replace(all_of[best], result=Result(all_of[best].result.epsilon, None, best))
     return _value(panel.quantity, curve.model_dump_json(), json.dumps(known, sort_keys=True))
 
 
@@ -161,8 +168,9 @@ def _error(curve: Curve, built: Mechanism, n: int) -> Value:
     note = f"{note}, standard error {measured.spread:.3g}"
     if curve.value == "expectation":
         return Value(Result(measured.expected, None, note), "exact")
-    number = measured.mean if curve.value == "simulated" else measured.deviation
-    return Value(Result(number, None, note), "simulated")
+    if curve.value == "simulated":
+        return Value(Result(measured.mean, None, note), "simulated", measured.spread)
+    return Value(Result(measured.deviation, None, note), "simulated")
 
 
 @lru_cache(maxsize=1000)

@@ -30,6 +30,7 @@ class Fixed(Model):
         coordinates: that a report samples per level.
         levels: binary levels of a report.
         samples: that each client holds.
+        actions: of a bandit, drawn uniformly on the sphere as theta* is.
     """
 
     epsilon0: Annotated[float, Field(ge=0)] | None = None
@@ -45,16 +46,38 @@ class Fixed(Model):
     coordinates: _Count | None = None
     levels: _Count | None = None
     samples: _Count | None = None
+    actions: _Count | None = None
+
+
+class Bandit(Model):
+    """A linear bandit that is played in batches, as in 000 Algorithms 6.3.1, 6.3.2 and 6.4.1.
+
+    Fields:
+        model: who adds noise: nobody (`none`), the learner (`central`), each client (`local`), or
+            each client behind a shuffler (`shuffle`).
+        design: what a batch plays: a `core-set`, or all active actions alike (`uniform`).
+        radius: of confidence, as in the `paper` or `corrected`.
+        amplification: how a shuffled batch's local loss is found: by `clones` (Feldman et al. 2021,
+            numerically) or by the `closed` form that the text inverts.
+        sensitivity: of a reward in [-1, 1], which is 2; the text's 1 has twice the loss it states.
+    """
+
+    model: Literal["none", "central", "local", "shuffle"]
+    design: Literal["core-set", "uniform"] = "core-set"
+    radius: Literal["paper", "corrected"] = "paper"
+    amplification: Literal["clones", "closed"] = "clones"
+    sensitivity: _Positive = 2.0
 
 
 class Curve(Model):
-    """How a curve of errors or of bits is computed: from a mechanism, a formula, or other curves.
+    """How a curve is computed: from a mechanism, a formula, other curves, or a bandit's runs.
 
     Fields:
         mechanism: its kind and parameters; what the panel sweeps or fixes is filled in where they
             leave it out.
         formula: instead, a closed form by name.
         least: instead, the least of these curves at every value.
+        bandit: instead, the regret of one, played on instances that all curves have in common.
         model: `local`, a report has the loss epsilon0; `shuffle`, the release has (epsilon, delta).
         accountant: which finds the local loss behind the shuffler: `thm531` (000 Theorem 5.3.1),
             `clones` (Feldman et al. 2021, divergences), `sms` (the same pair, one message, delta
@@ -67,12 +90,13 @@ class Curve(Model):
             `expectation` on the same inputs; their difference in standard errors (`deviation`);
             or the squared bias by clipping alone, if all clients hold one vector
             (`clipping-equal`) or each its own (`clipping-spread`).
-        repetitions: of what is simulated or drawn.
+        repetitions: of what is simulated or drawn; for a bandit, instances.
     """
 
     mechanism: dict[str, Any] | None = None
     formula: str | None = None
     least: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    bandit: Bandit | None = None
     model: Literal["local", "shuffle"] = "local"
     accountant: Literal[
         "best",
@@ -98,17 +122,17 @@ class Panel(Model):
     Fields:
         title: what is fixed, in words.
         quantity: `rdp`, the divergence of one event; `epsilon` of a whole run; `mse`, the mean
-            squared error of a mean; `bits` of a client's report.
+            squared error of a mean; `bits` of a client's report; `regret` of a bandit.
         sweep: what the x axis shows.
         values: where the curves are computed.
         x_scale: of the x axis.
         y_scale: of the y axis.
         fixed: every other parameter.
-        curves: bounds by name; for `mse` and `bits`, names of `figure.curves`.
+        curves: bounds by name; for `mse`, `bits` and `regret`, names of `figure.curves`.
     """
 
     title: str = ""
-    quantity: Literal["rdp", "epsilon", "mse", "bits"]
+    quantity: Literal["rdp", "epsilon", "mse", "bits", "regret"]
     sweep: Literal[
         "alpha",
         "clients",
@@ -133,7 +157,7 @@ class Figure(Model):
     Fields:
         title: above all panels.
         labels: what the legend calls a curve, by its name.
-        curves: of errors and bits, by name; bounds have names already.
+        curves: of errors, bits and regret, by name; bounds have names already.
         panels: by a short name, which `--set figure.panels.NAME.values=[...]` takes.
     """
 
@@ -152,8 +176,9 @@ class Claim(Model):
         unit: written after both numbers, such as x for a factor.
         panel: whose parameters are used; for `largest-ratio` all panels if left out.
         compute: `value` of a curve; `ratio` of two; `largest-ratio` of two over the panel's
-            values; `reached`, the value at the last round that stays within what is printed;
-            `crossover`, the first round at which one is below the other.
+            values; `exponent`, p of the power x^p that fits a curve over the panel's values best;
+            `reached`, the value at the last round that stays within what is printed; `crossover`,
+            the first round at which one is below the other.
         of: the curve meant.
         over: the curve it is compared with.
         at: where on the x axis; for `reached` and `crossover` the last round to try.
@@ -166,7 +191,7 @@ class Claim(Model):
     printed: _Positive
     unit: str = ""
     panel: str | None = None
-    compute: Literal["value", "ratio", "largest-ratio", "reached", "crossover"]
+    compute: Literal["value", "ratio", "largest-ratio", "exponent", "reached", "crossover"]
     of: str
     over: str | None = None
     at: _Positive | None = None

@@ -123,5 +123,5 @@ def _create(folder: Path, file: FigureFile) -> None:
 
 
 def _known_keys() -> set[str]:
-    models = (FigureFile, model.Figure, model.Panel, model.Fixed, model.Claim, model.Curve)
-    return {key for each in models for key in each.model_fields}
+    sections = (model.Panel, model.Fixed, model.Claim, model.Curve, model.Bandit)
+    return {key for each in (FigureFile, model.Figure, *sections) for key in each.model_fields}
