@@ -33,14 +33,24 @@ class OnRay:
 
     def __init__(self) -> None:
         self._home = ray.get_runtime_context().get_node_id()
+        self._spawned = 0
 
     def cpus(self) -> int:
         """Return the CPUs of the cluster."""
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def spawn(self, cls: type, *args: Any, anywhere: bool = False) -> Actor:
-        """Start a process. It reserves no CPU: that can hang a start on a small machine."""
-        place = "SPREAD" if anywhere else NodeAffinitySchedulingStrategy(self._home, soft=False)
+        """Start a process. It reserves no CPU: that can hang a start on a small machine.
+
+        Ray balances what reserves CPUs; of what does not, it may put everything on one node. So
+        nodes take turns, as often as they have CPUs.
+        """
+        home, soft = self._home, False
+        if anywhere:
+            turns = _turns()
+            home, soft = turns[self._spawned % len(turns)] if turns else home, True
+            self._spawned += 1
+        place = NodeAffinitySchedulingStrategy(home, soft=soft)
         remote = ray.remote(cls)
         return remote.options(num_cpus=0, max_restarts=0, scheduling_strategy=place).remote(*args)
 
@@ -75,6 +85,17 @@ class OnRay:
     def kill(self, actor: Actor) -> None:
         """End the process."""
         ray.kill(actor)
+
+
+def _turns() -> list[str]:
+    """Return the nodes in the order in which they take turns: each once for every CPU it has."""
+    cpus = {
+        node["NodeID"]: int(node["Resources"].get("CPU", 0))
+        for node in ray.nodes()
+        if node["Alive"]
+    }
+    most = max(cpus.values(), default=0)
+    return [node for turn in range(most) for node in sorted(cpus) if turn < cpus[node]]
 
 
 def _reason(error: Exception) -> str:

@@ -70,7 +70,7 @@ def summarize(
         "clients": scenario.population.clients,
         "rounds": scenario.task.rounds,
         "trust": scenario.trust,
-        "privacy": {**_privacy(scenario, run), "epsilon_seed": _seeds(rows)},
+        "privacy": {**_privacy(scenario, run), **_seeds(rows)},
         "communication": {
             "bits_per_report": max(part.ask.mechanism.bits for part in parts),
             "reports": reports,
@@ -106,10 +106,10 @@ def summarize(
     return document
 
 
-def _seeds(rows: list[dict[str, Any]]) -> float | None:
+def _seeds(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Return the papers' own bound on the worst repetition, where they have one."""
     found = [row["epsilon_seed"] for row in rows]
-    return None if not found or None in found else max(found)
+    return {} if not found or None in found else {"epsilon_seed": max(found)}
 
 
 def _groups(scenario: Scenario, run: RunDir) -> dict[str, Any]:

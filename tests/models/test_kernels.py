@@ -98,16 +98,17 @@ def test_convolutions_of_any_stride_and_padding(side, stride, pad):
     np.testing.assert_allclose(back, image.grad.numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_the_start_is_uniform_within_one_over_the_root_of_the_inputs():
+def test_the_start_is_that_of_glorot_and_bengio():
+    """Weights uniform up to sqrt(6 / (fan in + fan out)), biases zero."""
     network = Cnn().network((28, 28), 10)
     named = network.named(network.init(Stream(3)))
-    for layer, inputs in (("conv1", 64), ("conv2", 256), ("fc1", 256), ("fc2", 32)):
-        for part in ("weight", "bias"):
-            drawn = named[f"{layer}.{part}"] * np.sqrt(inputs)
-            assert np.abs(drawn).max() <= 1.0
-        # 1,024 uniforms or more: their mean square is off by 8 standard errors in 1e-15 of cases.
-        square = float((named["conv2.weight"] ** 2).mean()) * 256
-        assert square == pytest.approx(1 / 3, abs=8 * np.sqrt(4 / 45 / 4096))
+    fans = {"conv1": (1 + 16) * 64, "conv2": (16 + 16) * 16, "fc1": 256 + 32, "fc2": 32 + 10}
+    for layer, fan in fans.items():
+        drawn = named[f"{layer}.weight"] * np.sqrt(fan / 6.0)
+        assert 0.9 < np.abs(drawn).max() <= 1.0 + 1e-6 and not named[f"{layer}.bias"].any()
+        # Mean squares of uniforms are off by 8 standard errors in 1e-15 of cases.
+        wide = 8 * np.sqrt(4 / 45 / drawn.size)
+        assert float((drawn**2).mean()) == pytest.approx(1 / 3, abs=wide)
 
 
 @pytest.mark.parametrize("shape", [(784,), (13, 28), (2, 28, 28, 1)])

@@ -48,8 +48,8 @@ class CoinRound:
     Example:
         >>> from raydp_sim.privacy.laws import two_valued
         >>> rounds = CoinRound(two_valued(1.0, 0.1), 60_000, 1 / 6)
-        >>> round(float(rounds.law(1e-9).profile(np.array([0.005]))[0]), 4)
-        0.0005
+        >>> round(float(rounds.law(1e-9).profile(np.array([0.0]))[0]), 6)
+        0.000476
     """
 
     messages: Law

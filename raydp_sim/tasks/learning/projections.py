@@ -47,7 +47,7 @@ class Ball(Projection):
         radius: of the ball.
 
     Example:
-        >>> Ball(radius=1.0).nearest(np.array([3.0, 4.0])).tolist()
+        >>> Ball(radius=1.0).nearest(np.array([3.0, 4.0])).round(6).tolist()
         [0.6, 0.8]
     """
 
