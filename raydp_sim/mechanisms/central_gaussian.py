@@ -82,7 +82,8 @@ class CentralGaussian(Mechanism):
 
     def release(self) -> GaussianRelease:
         """Return the noise in units of the sensitivity, the same for any number of clients."""
-        apart = 2.0 * self.radius * (1.0 + 1e-9)  # room for the accumulator's rounding
+        # Room for the accumulator's rounding, which grows with the dimension.
+        apart = max(2.0 * self.radius * (1.0 + 1e-9), self._apart * (1.0 + 1e-15))
         return GaussianRelease(self.sigma(1) / apart)
 
     def mse(self, values: Floats) -> Floats:
@@ -96,7 +97,11 @@ class CentralGaussian(Mechanism):
     def _share_of_error(self, n: int) -> float:
         return n * self.need_dimension() * self.sigma(n) ** 2
 
+    @property
+    def _apart(self) -> float:
+        """How far two sums are apart at most, each rounded."""
+        return 2.0 * self.radius + math.sqrt(self.need_dimension()) * self.wire.step
+
     @cached_property
     def _sigma_of_sum(self) -> float:
-        apart = 2.0 * self.radius + math.sqrt(self.need_dimension()) * self.wire.step
-        return gaussian_sigma(self.need_epsilon(), self.need_delta(), apart)
+        return gaussian_sigma(self.need_epsilon(), self.need_delta(), self._apart)

@@ -68,7 +68,8 @@ class Walk:
         columns = slice(int(self._edges[part]), int(self._edges[part + 1]))
         self._sum[rows, columns] += mechanism.noisy(part, number, admitted.values, own)
         self._sum[rows] = self._settle(self._sum[rows])
-        taken += 1
+        # Not `taken += 1`: rows that are an array, not a slice, would be counted in a copy only.
+        self._taken[part, rows] = number + 1
 
     def left_out(self) -> bool:
         """Say whether some client has not taken all of its steps."""

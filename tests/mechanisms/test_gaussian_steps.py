@@ -145,3 +145,14 @@ def test_settling_sees_noisy_sums_only() -> None:
     randomizer.begin(Stream(1).clients(IDS), partial(settle, seen))
     walked(randomizer)
     assert len(seen) == 8 and (randomizer.walk.total <= 0.0).all()
+
+
+def test_steps_of_clients_given_by_number_are_counted_too() -> None:
+    randomizer = begun(built())
+    some = np.array([1, 4])
+    for _ in range(4):
+        randomizer.walk.step(0, np.zeros((2, 2)), some)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="has 4 noisy steps"):
+        randomizer.walk.step(0, np.zeros((2, 2)), some)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="has 4 noisy steps"):
+        randomizer.walk.step(0, np.zeros((6, 2)))

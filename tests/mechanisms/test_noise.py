@@ -170,3 +170,12 @@ def test_packing_is_undone_and_dense(width, count, seed):
 )
 def test_index_bits(alphabet, bits):
     assert index_bits(alphabet) == bits
+
+
+@pytest.mark.parametrize("dimension", [1, 10**4, 10**6, 10**8])
+def test_the_noise_of_a_release_is_stated_over_all_that_sums_are_apart(dimension):
+    """Every coordinate is rounded to the accumulator's step, and there may be many."""
+    settings = {"epsilon": 1.0, "delta": 1e-5, "radius": 0.5, "dimension": dimension}
+    mechanism = make("central-gaussian", **settings)
+    apart = 2 * 0.5 + math.sqrt(dimension) * mechanism.wire.step
+    assert mechanism.release().noise_multiplier <= mechanism.sigma(1) / apart

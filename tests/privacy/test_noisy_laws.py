@@ -214,6 +214,20 @@ def test_the_report_alone_is_always_a_candidate():
         normal(10.0, 1, 1e-9)
 
 
+@pytest.mark.parametrize("multiplier", [0.03, 0.02, 1e-3])
+@pytest.mark.parametrize("times", [1, 3, 20])
+def test_next_to_no_noise_costs_what_a_report_alone_costs(multiplier, times):
+    """Beyond the losses that profiles are looked at nothing may be claimed."""
+    bound = find_run("pld-gaussian")
+    for event in (GaussianShuffle(multiplier, 1), GaussianShuffle(multiplier, 10, 3)):
+        found = bound.epsilon([(event, times)], 1e-6).epsilon
+        assert gaussian_delta(found, multiplier / math.sqrt(times)) <= 1e-6
+    # A sampled report tells all it tells with the probability of being there.
+    event = SubsampledGaussianShuffle(multiplier, 2, 1)
+    found = bound.epsilon([(event, times)], 1e-6).epsilon
+    assert 0.5 * gaussian_delta(found + math.log(2.0), multiplier) <= 1e-6
+
+
 @pytest.mark.parametrize("times", [1, 40])
 def test_the_floor_of_shuffled_normal_noise_is_below_and_not_far(times):
     for event in (

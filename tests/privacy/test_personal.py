@@ -9,7 +9,8 @@ from scipy.stats import norm
 
 from raydp_sim.privacy.curves.adaped import Noise, adaped_rdp, without_replacement_rdp
 from raydp_sim.privacy.curves.gaussian import gaussian_delta, gaussian_epsilon
-from raydp_sim.privacy.events import GaussianRelease, GaussianReport
+from raydp_sim.privacy.events import GaussianRelease, GaussianReport, LocalReport
+from raydp_sim.privacy.ledger.ledger import Ledger
 from raydp_sim.privacy.personal import (
     Personal,
     calibrated_aggregate,
@@ -141,3 +142,14 @@ def test_the_ledger_bound_of_reports_is_that_of_one_gaussian() -> None:
     # A little below what divergences prove.
     local = Personal(30, 1, 9, 9, (Noise(1.0, 8.0),)).local(1e-5)
     assert found.epsilon < local < found.epsilon * 1.1
+
+
+def test_of_reports_that_a_shuffler_collects_only_released_ones_are_spoken_of():
+    """What it withholds is not charged."""
+    said = {}
+    for collector in ("server", "shuffler"):
+        ledger = Ledger(3, 1e-6, collector=collector, rule="laws")
+        ledger.charge(LocalReport(90.0, 1e-9), range(3), GaussianReport(4.0))
+        said[collector] = ledger.guarantee().assumption
+    assert "used or not" in said["server"] and "used or not" not in said["shuffler"]
+    assert "dropped unseen" in said["shuffler"] and "the server included" in said["shuffler"]

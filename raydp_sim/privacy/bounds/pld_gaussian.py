@@ -34,8 +34,10 @@ class PldGaussian(RunBound):
         alone = gaussian_epsilon(delta, (1.0 - 1e-12) / math.sqrt(weight))
         tail = tail_for(delta, sum(times for _, times in events))
         rounds = [_round(event, times, tail) for event, times in events]
-        one = len(rounds) == 1 and rounds[0].times == 1
-        found = rounds[0].epsilon(delta) if one else compose_epsilon(rounds, delta)
+        one, found = len(rounds) == 1 and rounds[0].times == 1, math.inf
+        # Where one round by itself is beyond what is looked at, so are they all together.
+        if all(math.isfinite(part.reach(delta)) for part in rounds):
+            found = rounds[0].epsilon(delta) if one else compose_epsilon(rounds, delta)
         if found < alone:
             return Result(found)
         return Result(alone, note="shuffling gains nothing: by the reports' own guarantees")

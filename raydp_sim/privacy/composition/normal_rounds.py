@@ -23,6 +23,8 @@ from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.normal_laws import normal
 
 _UP, _DOWN = 1.0 + 1e-13, 1.0 - 1e-13
+# Losses up to which profiles are looked at: e^loss over a sampling rate stays a double.
+_FURTHEST = 600.0
 # Share of delta that may be charged in full, for reports that no blanket covers.
 _SHARE = 2e-3
 
@@ -90,7 +92,7 @@ class NormalRound:
             >>> NormalRound(1.0, 1, 1000).law(1e-9).infinite < 1e-9
             True
         """
-        most = self._reach(floor)
+        most = min(self.reach(floor), _FURTHEST)
         if self._hidden is not None:
             # What no blanket covers counts as infinite, though the report alone might say less.
             floor = max(floor, 1.05 * self.rate * self._hidden.messages.beyond)
@@ -100,14 +102,24 @@ class NormalRound:
         return connect(knots, convex(knots, values))
 
     def epsilon(self, delta: float) -> float:
-        """Return an epsilon at which one round needs at most delta, within 1e-7 of the least."""
-        return least_within(self.profile, self._reach(delta), delta)
+        """Return an epsilon at which one round needs at most delta, within 1e-7 of the least.
 
-    def _reach(self, delta: float) -> float:
-        """Return a loss at which a report alone needs at most delta, of few."""
+        It is inf where so little noise needs a larger one than is looked at.
+
+        Example:
+            >>> NormalRound(0.02, 1, 10).epsilon(1e-6)
+            inf
+        """
+        reach = self.reach(delta)
+        return reach if math.isinf(reach) else least_within(self.profile, reach, delta)
+
+    def reach(self, delta: float) -> float:
+        """Return a loss at which a report alone needs at most delta, of few; inf if none is."""
         most = 1e-6
-        while most < 600.0 and self._alone(np.array([most]))[0] > delta:
+        while self._alone(np.array([most]))[0] > delta:
             most *= 1.2
+            if most > _FURTHEST:
+                return math.inf
         return most
 
 

@@ -285,7 +285,7 @@ class Ledger:
         return replace(found, epsilon=kept, median=median, bound=BUDGET)
 
     def _added_up(self) -> Guarantee:
-        view = view_of(next(iter(self.shuffled)))
+        view = view_of(next(iter(self.shuffled)), self.collector)
         if self.rule == "plan":
             whole = Spent(0.0, "pure")
             if any(self.shuffled.values()):

@@ -106,8 +106,13 @@ def charged_to_all(release: Release | None) -> bool:
     return isinstance(release, _SAMPLED)
 
 
-def view_of(release: Release) -> str:
+def view_of(release: Release, collector: str = "server") -> str:
     """Say in words what a guarantee of releases like this one holds for.
+
+    Args:
+        release: of the run.
+        collector: who receives the reports, "shuffler" or "server": what a shuffler withholds is
+            not charged, so of reports that it collects nothing is said of those not used.
 
     Example:
         >>> view_of(GaussianRelease(1.0)).split(",")[0]
@@ -118,7 +123,8 @@ def view_of(release: Release) -> str:
     who = _COINS if coins else _WHO[charged_to_all(release)]
     view = CENTRAL[1] if central else _SHUFFLED + who
     if isinstance(release, GaussianReport):
-        view = f"{SEEN}; neighbours replace one client's data"
+        seen = SEEN if collector == "server" else LOCAL[1]
+        view = f"{seen}; neighbours replace one client's data"
     if isinstance(release, SubsampledGaussian):
         # Its neighbours are not those of all other events.
         view = CENTRAL[1].replace("replace one client's data", "add or remove one client")
