@@ -97,6 +97,8 @@ def _check_combination(scenario: Scenario) -> None:
         )
     if mechanism.guarantee == "shuffled-only" and not scenario.trust_model.shuffled:
         raise bad_field("trust", scenario.trust, f"mechanism '{kind}' needs trust: shuffle")
+    if scenario.trust_model.noise_at == "aggregator":
+        _check_one_reader(scenario)
     stages = [(part.ask.mechanism, part.times) for part in parts]
     messages = max(stage.messages_per_report for stage, _ in stages)
     if messages >= 1 << 16:
@@ -126,6 +128,17 @@ def _check_combination(scenario: Scenario) -> None:
         )
         raise bad_field("privacy.delta", scenario.privacy.delta, remedy)
     _check_sample(scenario)
+
+
+def _check_one_reader(scenario: Scenario) -> None:
+    """Refuse several readers of one trusted release: each would draw noise of its own."""
+    names = scenario.task.readers(setting_of(scenario))
+    if len(names) > 1:
+        remedy = (
+            f"{' and '.join(names)} would each add noise to the same data, and a release is charged "
+            "once; use local or shuffle"
+        )
+        raise bad_field("trust", scenario.trust, remedy)
 
 
 def _check_guarantee(scenario: Scenario, mechanism: Mechanism, kind: str) -> None:

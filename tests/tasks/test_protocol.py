@@ -145,6 +145,13 @@ def test_the_first_reader_s_rows_are_those_of_a_run_without_the_second(tmp_path)
     assert both.equals(run(alone, out=tmp_path / "alone").metrics)
 
 
+def test_a_trusted_release_has_one_reader():
+    """Two would draw two noises for one charge."""
+    noise = {"kind": "central-laplace", "radius": 6.0, "epsilon": 1.0}
+    with pytest.raises(InputError, match="would each add noise to the same data"):
+        own("Pair", trust="central", mechanism=noise)
+
+
 # Several values per client.
 
 
