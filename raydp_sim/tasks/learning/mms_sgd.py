@@ -26,8 +26,6 @@ from raydp_sim.tasks.learning.model_task import ModelTask, Passes
 from raydp_sim.tasks.learning.samples import UNIT, exact
 from raydp_sim.tasks.learning.schedules import Positive
 
-_NORM = 2.0**26  # where norms are cut off in sums
-
 
 class MmsSgd(ModelTask):
     """Each round every client reports the gradient of its mean loss over all of its data.
@@ -123,7 +121,7 @@ class MmsSgd(ModelTask):
         for rows in local.tiles(data, None):
             found = local.slope(network, theta, local.all_of(data[rows]))
             values[rows] = found.gradient
-            norms = np.minimum(np.sqrt(np.vecdot(found.gradient, found.gradient)), _NORM)
+            norms = np.sqrt(np.vecdot(found.gradient, found.gradient))
             seen += [len(norms), exact(found.losses), exact(norms)]
         return Answer(values, memory=memory, seen=seen)
 
