@@ -7,6 +7,7 @@ import numpy as np
 
 from raydp_sim.actors.inbox import Inbox, batch_counts
 from raydp_sim.actors.planning import Planning
+from raydp_sim.actors.seeds import opened
 from raydp_sim.errors import RunError
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario, setting_of
@@ -53,9 +54,8 @@ class AggregatorActor:
         """Start a repetition, from a checkpoint if there is one."""
         self.repetition = repetition
         if saved is None:
-            # The same for all readers of a repetition, and public: it is no client's draw.
-            seed, _ = self.scenario.stream(repetition).at("init").key()
-            first = self.scenario.task.init(replace(self.setting, seed=seed))
+            setting = opened(self.setting, self.scenario.stream(repetition))
+            first = self.scenario.task.init(setting)
             saved = {_STATE: first, _PUBLIC: {}}
         self.task_state, self.public = saved[_STATE], saved[_PUBLIC]
         self.asks: dict[int, Ask] = {}

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.actors.answers import Answers, Receipt, rank_of
+from raydp_sim.actors.seeds import opened, readers_seed
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.population.participation.base import Rounds
@@ -39,7 +40,9 @@ class ClientActor:
         self.stream = scenario.stream(repetition)
         data = scenario.population.hold(self.ids, self.stream)
         self.members = scenario.population.members(self.ids, self.stream)
-        self.answers = Answers(scenario.task, self.setting, data, self.ids, self.stream)
+        readers = scenario.model_copy(update={"seed": readers_seed(scenario)})
+        setting = opened(self.setting, readers.stream(repetition))
+        self.answers = Answers(scenario.task, setting, data, self.ids, self.stream)
         self.answers.begin()
         self.whole = scenario.task.truth(self.setting, data)
         return self.whole

@@ -12,12 +12,12 @@ from raydp_sim.actors.client import ClientActor
 from raydp_sim.actors.ledger import LedgerActor
 from raydp_sim.actors.metrics import MetricsActor
 from raydp_sim.actors.scoring import Grouped
+from raydp_sim.actors.seeds import readers_seed
 from raydp_sim.actors.shuffler import ShufflerActor
 from raydp_sim.datasets import DATASETS
 from raydp_sim.datasets.base import Hidden
 from raydp_sim.errors import RunError
 from raydp_sim.mechanisms.base import Counts
-from raydp_sim.random import Stream
 from raydp_sim.scenario import Scenario, setting_of, settled
 from raydp_sim.tasks.base import Arrays, Task
 
@@ -57,12 +57,6 @@ def _without_data(scenario: Scenario) -> dict[str, Any]:
     return {**document, "population": {**document["population"], **hidden}}
 
 
-def _blinded(document: dict[str, Any]) -> dict[str, Any]:
-    """Give the aggregator a seed of its own: no client's draw, cohort or order follows from it."""
-    high, low = Stream(document["seed"]).at("aggregator's own").key()
-    return {**document, "seed": (high << 31) ^ low}
-
-
 class Crew:
     """Spawns the actors that the scenario's trust calls for and keeps their handles.
 
@@ -93,7 +87,7 @@ class Crew:
         self.collectors: list[Actor]
         names = task.readers(setting)
         if scenario.trust_model.shuffled:
-            blind = _blinded(others)
+            blind = {**others, "seed": readers_seed(scenario)}
             self.readers = [
                 backend.spawn(AggregatorActor, blind, reader) for reader in range(len(names))
             ]

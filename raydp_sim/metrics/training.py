@@ -54,7 +54,9 @@ def draw_price(axis: Any, folder: Path) -> None:
                 lw=1.2,
                 label=label if each == repetition[0] else None,
             )
-    if not axis.lines:
+    if axis.lines:
+        axis.set_xscale("log")  # the two are often a factor of ten and more apart
+    else:
         axis.text(0.5, 0.5, "no guarantee: infinite", ha="center", transform=axis.transAxes)
 
 

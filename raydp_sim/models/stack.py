@@ -89,7 +89,7 @@ def pixels(kind: str, shape: tuple[int, ...], least: int) -> tuple[int, int, int
     if len(shape) not in (2, 3) or min(shape[:2]) < least:
         shown = " x ".join(map(str, shape))
         raise InputError(
-            f"model.kind is {kind!r}, but a sample of the data is {shown}; it takes images (height,"
-            f" width[, channels]) of at least {least} x {least}: use such data, or linear"
+            f"task.model.kind is {kind!r}, but a sample of the data is {shown}; it takes images "
+            f"(height, width[, channels]) of at least {least} x {least}: use such data, or linear"
         )
     return shape[0], shape[1], shape[2] if len(shape) == 3 else 1

@@ -32,7 +32,7 @@ def loaded() -> Any:
         import torch
     except ImportError:
         remedy = 'it needs PyTorch, which is not installed: pip install "raydp-sim[learn]"'
-        raise bad_field("model.kind", "torch", remedy) from None
+        raise bad_field("task.model.kind", "torch", remedy) from None
     if torch.get_num_threads() != 1:
         torch.set_num_threads(1)
     return torch
@@ -91,7 +91,9 @@ class TorchModule(Classifier):
                 module = cls(**self.arguments)
             except Exception as error:  # a user's module may fail in any way
                 name = f"{type(error).__name__}: {error}"
-                raise bad_field("model.arguments", self.arguments, f"{name}; mend them") from None
+                raise bad_field(
+                    "task.model.arguments", self.arguments, f"{name}; mend them"
+                ) from None
         if not isinstance(module, torch.nn.Module):
             raise self._bad("it must be a subclass of torch.nn.Module")
         self._refuse_state(module)
@@ -116,7 +118,7 @@ class TorchModule(Classifier):
             raise self._bad("it has no parameters")
 
     def _bad(self, remedy: str) -> InputError:
-        return bad_field("model.module", self.module, remedy)
+        return bad_field("task.model.module", self.module, remedy)
 
 
 class TorchNetwork(Network):

@@ -1,5 +1,7 @@
 """Before a run: what it will need, what it plans to end with, and what cannot fit."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import psutil
@@ -15,6 +17,7 @@ _RAY_BYTES = 400 << 20
 # for each of 44 orders, and a few more.
 _ACCOUNT_BYTES = 400
 _RESERVE = 0.9
+_TRIALS = 3
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,9 @@ class Plan:
 
 
 def plan(scenario: Scenario, client_actors: int, loading: float = 0.0) -> Plan:
-    """Estimate a run from measured rates; rough, but of the right order.
+    """Estimate a run from measured rates, and from the time that a task's work takes here.
+
+    It is rough, but of the right order.
 
     Args:
         scenario: what is to be played.
@@ -74,6 +79,8 @@ def plan(scenario: Scenario, client_actors: int, loading: float = 0.0) -> Plan:
         memory += population.clients * _ACCOUNT_BYTES
     rounds = scenario.task.rounds * scenario.repeat
     per_round = 1e-7 * messages + (0.01 + 0.0017 * client_actors if ray else 0.001)
+    at_once = min(client_actors, psutil.cpu_count() or 1) if ray else 1
+    per_round += cohort * _seconds_per_report(scenario) / at_once
     return Plan(
         actors=actors,
         memory=memory + (_RAY_BYTES if ray else 0),
@@ -86,6 +93,22 @@ def plan(scenario: Scenario, client_actors: int, loading: float = 0.0) -> Plan:
         least=scenario.least_batch,
         data=_data(scenario),
     )
+
+
+def _seconds_per_report(scenario: Scenario) -> float:
+    """Time what the task says its clients compute, on this machine."""
+    work = scenario.task.work(setting_of(scenario))
+    return sum(_seconds(each.piece) / each.reports for each in work)
+
+
+def _seconds(piece: Callable[[], object]) -> float:
+    """Return the least time that a piece of work took, after one that warms up."""
+    timed = []
+    for _ in range(_TRIALS + 1):
+        began = time.perf_counter()
+        piece()
+        timed.append(time.perf_counter() - began)
+    return min(timed[1:])
 
 
 def _data(scenario: Scenario) -> str:

@@ -135,8 +135,8 @@ def _check_one_reader(scenario: Scenario) -> None:
     names = scenario.task.readers(setting_of(scenario))
     if len(names) > 1:
         remedy = (
-            f"{' and '.join(names)} would each add noise to the same data, and a release is charged "
-            "once; use local or shuffle"
+            f"{' and '.join(names)} would each add noise to the same data, and a release is "
+            "charged once; use local or shuffle"
         )
         raise bad_field("trust", scenario.trust, remedy)
 

@@ -1,6 +1,7 @@
 """The one protocol of all tasks: a pure state machine around a mechanism."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -38,8 +39,8 @@ class Setting:
         delta: `privacy.delta` of the scenario.
         labels: classes that the data are labelled with; 0 if they are not.
         held_out: samples that no client holds and everyone may read, where there are any.
-        seed: of what readers draw before the first release (`init`), such as a model to start from;
-            each repetition has its own.
+        seed: of what is drawn before the first release (`init`, `memory`) and public, such as a
+            model to start from; each repetition has its own, the same for readers and clients.
     """
 
     mechanism: Mechanism
@@ -94,6 +95,18 @@ class Answer(NamedTuple):
     owner: NDArray[np.int64] | None = None
     memory: Arrays = {}  # noqa: RUF012  # never written to
     seen: Counts | None = None
+
+
+class Work(NamedTuple):
+    """A piece of what clients compute, small enough to be timed before a run.
+
+    Attributes:
+        piece: does it.
+        reports: how many reports take as long as the piece.
+    """
+
+    piece: Callable[[], object]
+    reports: float
 
 
 class Planned(NamedTuple):
@@ -189,6 +202,10 @@ class Task(Piece):
     def readers(self, setting: Setting) -> tuple[str, ...]:
         """Return the names of those who are handed every batch; the first leads the run."""
         return ("aggregator",)
+
+    def work(self, setting: Setting) -> tuple[Work, ...]:
+        """Return what clients compute besides a little per message; the pre-flight times it."""
+        return ()
 
     def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
         """Refuse what clients hold, before the run, if it can never be used.

@@ -61,6 +61,11 @@ class ItemMean(Task):
 
     def plan(self, setting: Setting) -> tuple[Planned, ...]:
         """Return one kind of release; refuse data that are no points."""
+        if setting.labels:
+            raise InputError(
+                "population.data: the data are labelled samples, which only a task that trains a "
+                "model can use; choose such a task, or kind: points"
+            )
         if len(setting.shape) != 2:
             raise InputError(
                 "population.data: each client holds one vector; task 'item-mean' samples from "

@@ -335,7 +335,7 @@ def test_models_are_named_tensors_and_the_best_is_the_one_of_the_validation_spli
         theta = np.concatenate([kept["weight"].ravel(), kept["bias"]])
     held_out = scenario.population.data.held_out()
     network = Linear().network((4, 4), 10)
-    assert score(network, theta, held_out.validation(), 10).accuracy == best["validation_accuracy"]
+    assert score(network, theta, held_out.validation()).accuracy == best["validation_accuracy"]
     assert "public" in result.summary["learning"]["validation"]
 
 

@@ -7,34 +7,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.randomizer import Randomizer
 from raydp_sim.metrics.streams import simulation_only
-from raydp_sim.models import MODELS
-from raydp_sim.models.base import Classifier, Floats32, Network
-from raydp_sim.models.linear import Linear
 from raydp_sim.random import ClientStream, Stream
-from raydp_sim.registry import piece
 from raydp_sim.tasks.base import (
     Answer,
     Arrays,
     Ask,
-    Estimate,
     Floats,
     Formed,
     Planned,
     Setting,
-    Task,
     Truth,
 )
 from raydp_sim.tasks.learning import local, training
 from raydp_sim.tasks.learning.distilling import Public, Rule
+from raydp_sim.tasks.learning.model_task import ModelTask, Passes
 from raydp_sim.tasks.learning.noisy_steps import accountants, noisy_steps
-from raydp_sim.tasks.learning.samples import held_labels
 from raydp_sim.tasks.learning.schedules import Positive
 
 
-class AdaPeD(Task):
+class AdaPeD(ModelTask):
     """Personal models tied to a common one, as closely as clients are alike (knowledge distilling).
 
     Girgis 2023 (dissertation), Algorithm 4.4.1. Client i minimises f_i(theta_i) + log(2 psi)/2 +
@@ -49,14 +42,12 @@ class AdaPeD(Task):
     for tau = 1. They are in stream `accountants`, named as not proved.
 
     Fields:
-        model: what is trained, by each client and in common.
         step_sizes: of theta, mu and psi (eta_1, eta_2, eta_3).
         psi: before the first round.
         psi_least: that psi is kept above after every step, which costs nothing.
         divergence: of what the two models predict: "forward", KL(common || personal), or "reverse".
         batch: samples of a client in one step; all unless given.
         alone: whether every client also trains a model without the common one, to compare with.
-        init_seed: of the first parameters, where the model draws them.
         evaluate_every: rounds from one test of the personal models to the next.
         keep_personal: whether the personal models are written down at the end of the run.
     """
@@ -94,32 +85,27 @@ class AdaPeD(Task):
             },
         },
     )
-    adaptive = True
-    open_ended = False
-    sums_cut = False
-    model: Annotated[Classifier, *piece(MODELS)] = Linear()
     step_sizes: tuple[Positive, Positive, Positive] = (0.5, 0.1, 0.005)
     psi: Positive = 2.0
     psi_least: Positive = 1e-3
     divergence: Literal["forward", "reverse"] = "forward"
     batch: Annotated[int, Field(ge=1)] | None = None
     alone: bool = True
-    init_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    evaluate_every: Annotated[int, Field(ge=1)] = 1
     keep_personal: bool = False
-
-    def network(self, setting: Setting) -> Network:
-        """Return the model for the data at hand."""
-        return training.network_of(self.model, setting.shape, setting.labels)
 
     def width(self, shape: tuple[int, ...], labels: int) -> int:
         """Return the number of parameters, and one for psi."""
-        return training.network_of(self.model, shape, labels).size + 1
+        return super().width(shape, labels) + 1
 
     def plan(self, setting: Setting) -> tuple[Planned, ...]:
         """Return one kind of release; refuse a mechanism that is not of noisy steps."""
         noisy_steps(setting.mechanism, self.kind, scalar=True)
         return super().plan(setting)
+
+    def passes(self, setting: Setting) -> Passes:
+        """Return a gradient of the personal and of the common model a step, and of that alone."""
+        models = 3 if self.alone else 2
+        return Passes(models * setting.mechanism.inner_steps, self.batch or setting.shape[0])
 
     def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
         """Refuse data without labels, and batches that clients cannot fill."""
@@ -130,7 +116,7 @@ class AdaPeD(Task):
     def init(self, setting: Setting) -> Arrays:
         """Start at the model's first parameters."""
         return {
-            "mu": self._first(setting).astype(np.float64),
+            "mu": self.first(setting).astype(np.float64),
             "psi": np.asarray(max(self.psi, self.psi_least)),
             "rounds": np.zeros((), np.int64),
         }
@@ -143,7 +129,7 @@ class AdaPeD(Task):
     def memory(self, setting: Setting, data: Any, stream: ClientStream) -> Arrays:
         """Start personal models where the common one starts."""
         names = ("theta", "alone") if self.alone else ("theta",)
-        return {name: np.tile(self._first(setting), (len(data), 1)) for name in names}
+        return {name: np.tile(self.first(setting), (len(data), 1)) for name in names}
 
     def settle(self, setting: Setting, ask: Ask, total: Floats) -> Floats:
         """Keep psi above its least value: its moves never add up to more than this."""
@@ -169,24 +155,17 @@ class AdaPeD(Task):
         theta = memory["theta"].copy()
         alone = memory["alone"].copy() if self.alone else None
         floored, most = 0, rule.most(told.psi)
-        for rows in local.tiles(data, self.batch):
-            held, own = data[rows], None
-            for step in range(steps):
-                if self.batch is not None:
-                    own = local.batch_of(data[rows], self.batch, step, stream.take(rows))
-                elif own is None:
-                    own = local.all_of(held)
-                theta[rows] = rule.step(network, told, own, theta[rows], randomizer.walk, rows)
-                total = randomizer.walk.total[rows, -1]
-                floored += int((total >= most).sum())
-                if alone is not None:
-                    slope = local.slope(network, alone[rows], own).gradient
-                    alone[rows] -= np.float32(self.step_sizes[0]) * slope
+        for rows, _, own in local.steps(data, self.batch, steps, stream):
+            theta[rows] = rule.step(network, told, own, theta[rows], randomizer.walk, rows)
+            floored += int((randomizer.walk.total[rows, -1] >= most).sum())
+            if alone is not None:
+                slope = local.slope(network, alone[rows], own).gradient
+                alone[rows] -= np.float32(self.step_sizes[0]) * slope
         local.refuse_runaway(theta, told.rounds)
         after = {"theta": theta} | ({} if alone is None else {"alone": alone})
         seen = np.zeros(10, np.int64)
         seen[0] = floored
-        if self._due(told.rounds + 1):
+        if self.due(told.rounds + 1):
             for place, models in enumerate((theta, told.mu, alone)):
                 if models is not None:
                     tested = local.own_accuracy(network, models, data)
@@ -214,10 +193,6 @@ class AdaPeD(Task):
         known = {"theta": mu.astype(np.float32), "step_size": np.asarray(self.step_sizes[1])}
         return after, {"psi": np.asarray(psi), "rounds": np.asarray(rounds), **known}
 
-    def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
-        """Return nothing: the answer are models."""
-        return None
-
     def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
         """Return the common model as named tensors, and psi."""
         common = dict(self.network(setting).named(state["mu"].astype(np.float32)))
@@ -231,12 +206,6 @@ class AdaPeD(Task):
     def own_files(self, setting: Setting, memory: Arrays) -> dict[str, Arrays]:
         """Return the personal models, one row per client."""
         return local.personal_files(self.network(setting), memory)
-
-    # For the analyst.
-
-    def truth(self, setting: Setting, data: Any) -> Counts:
-        """Return how many samples of each class the clients hold, and how many clients they are."""
-        return held_labels(data, setting.labels)
 
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
@@ -257,18 +226,9 @@ class AdaPeD(Task):
             ),
             **local.personal_row(rounds, sums),
         }
-        if self._due(rounds):
-            rows["learning"] = training.learning_row(
-                self.network(setting), setting, public[0], None
-            )
+        if self.due(rounds):
+            rows |= self.evaluated(setting, public[0])
         return rows
-
-    def _due(self, rounds: int) -> bool:
-        """Say whether models are tested after so many rounds."""
-        return rounds % self.evaluate_every == 0 or rounds == self.rounds
-
-    def _first(self, setting: Setting) -> Floats32:
-        return self.network(setting).init(Stream(self.init_seed).at("model"))
 
     @property
     def _rule(self) -> Rule:

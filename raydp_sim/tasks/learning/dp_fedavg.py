@@ -7,32 +7,25 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.randomizer import Randomizer
 from raydp_sim.metrics.streams import simulation_only
-from raydp_sim.models import MODELS
-from raydp_sim.models.base import Classifier, Network
-from raydp_sim.models.linear import Linear
 from raydp_sim.random import ClientStream, Stream
-from raydp_sim.registry import piece
 from raydp_sim.tasks.base import (
     Answer,
     Arrays,
     Ask,
-    Estimate,
     Formed,
     Planned,
     Setting,
-    Task,
     Truth,
 )
 from raydp_sim.tasks.learning import local, training
+from raydp_sim.tasks.learning.model_task import ModelTask, Passes
 from raydp_sim.tasks.learning.noisy_steps import accountants, noisy_steps
-from raydp_sim.tasks.learning.samples import held_labels
 from raydp_sim.tasks.learning.schedules import Positive
 
 
-class DpFedAvg(Task):
+class DpFedAvg(ModelTask):
     """Clients take noisy local steps from the common model; the server averages where they end.
 
     Girgis 2023 (dissertation), Table 4.2, which does not define it: here the same schedule, clip
@@ -42,11 +35,8 @@ class DpFedAvg(Task):
     mechanism "central-gaussian".
 
     Fields:
-        model: what is trained.
         step_size: of a local step.
         batch: samples of a client in one step; all unless given.
-        init_seed: of the first parameters, where the model draws them.
-        evaluate_every: rounds from one test to the next.
     """
 
     kind: ClassVar[str] = "dp-fedavg"
@@ -74,27 +64,17 @@ class DpFedAvg(Task):
             },
         },
     )
-    adaptive = True
-    open_ended = False
-    sums_cut = False
-    model: Annotated[Classifier, *piece(MODELS)] = Linear()
     step_size: Positive = 0.5
     batch: Annotated[int, Field(ge=1)] | None = None
-    init_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    evaluate_every: Annotated[int, Field(ge=1)] = 1
-
-    def network(self, setting: Setting) -> Network:
-        """Return the model for the data at hand."""
-        return training.network_of(self.model, setting.shape, setting.labels)
-
-    def width(self, shape: tuple[int, ...], labels: int) -> int:
-        """Return the number of parameters."""
-        return training.network_of(self.model, shape, labels).size
 
     def plan(self, setting: Setting) -> tuple[Planned, ...]:
         """Return one kind of release; refuse a mechanism that is not of noisy steps."""
         noisy_steps(setting.mechanism, self.kind, scalar=False)
         return super().plan(setting)
+
+    def passes(self, setting: Setting) -> Passes:
+        """Return one gradient a noisy step."""
+        return Passes(setting.mechanism.inner_steps, self.batch or setting.shape[0])
 
     def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
         """Refuse data without labels, and batches that clients cannot fill."""
@@ -102,7 +82,7 @@ class DpFedAvg(Task):
 
     def init(self, setting: Setting) -> Arrays:
         """Start at the model's first parameters."""
-        first = self.network(setting).init(Stream(self.init_seed).at("model"))
+        first = self.first(setting)
         return {"theta": first.astype(np.float64), "rounds": np.zeros((), np.int64)}
 
     def ask(self, setting: Setting, state: Arrays) -> Ask | None:
@@ -127,16 +107,10 @@ class DpFedAvg(Task):
         def copies(rows: slice) -> NDArray[np.float32]:
             return np.asarray(first - self.step_size * walk.total[rows], np.float32)
 
-        for rows in local.tiles(data, self.batch):
-            own = None
-            for step in range(ask.mechanism.inner_steps):
-                if self.batch is not None:
-                    own = local.batch_of(data[rows], self.batch, step, stream.take(rows))
-                elif own is None:
-                    own = local.all_of(data[rows])
-                walk.step(0, local.slope(network, copies(rows), own).gradient, rows)
+        for rows, _, own in local.steps(data, self.batch, ask.mechanism.inner_steps, stream):
+            walk.step(0, local.slope(network, copies(rows), own).gradient, rows)
         seen = np.zeros(3, np.int64)
-        if (rounds + 1) % self.evaluate_every == 0 or rounds + 1 == self.rounds:
+        if self.due(rounds + 1):
             # Of the model that the round began with: clients know no other.
             seen = local.own_accuracy(network, first, data)
         return Answer(walk.total, memory=memory, seen=seen)
@@ -160,21 +134,6 @@ class DpFedAvg(Task):
         made = {"theta": theta.astype(np.float32), "rounds": np.asarray(rounds)}
         return after, {**made, "step_size": np.asarray(self.step_size)}
 
-    def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
-        """Return nothing: the answer is a model."""
-        return None
-
-    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
-        """Return the model as named tensors."""
-        theta = state["theta"].astype(np.float32)
-        return {"model/last": dict(self.network(setting).named(theta))}
-
-    # For the analyst.
-
-    def truth(self, setting: Setting, data: Any) -> Counts:
-        """Return how many samples of each class the clients hold, and how many clients they are."""
-        return held_labels(data, setting.labels)
-
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
@@ -191,8 +150,6 @@ class DpFedAvg(Task):
             ),
             **local.personal_row(rounds, {"starting": seen}),
         }
-        if rounds % self.evaluate_every == 0 or rounds == self.rounds:
-            rows["learning"] = training.learning_row(
-                self.network(setting), setting, public[0], None
-            )
+        if self.due(rounds):
+            rows |= self.evaluated(setting, public[0])
         return rows

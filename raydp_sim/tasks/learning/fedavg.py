@@ -8,35 +8,28 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from raydp_sim.errors import bad_field
-from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.randomizer import Randomizer
 from raydp_sim.metrics.streams import simulation_only
-from raydp_sim.models import MODELS
-from raydp_sim.models.base import Classifier, Network
-from raydp_sim.models.linear import Linear
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import piece
 from raydp_sim.tasks.base import (
     Answer,
     Arrays,
     Ask,
-    Estimate,
     Formed,
     Planned,
     Setting,
-    Task,
     Truth,
 )
 from raydp_sim.tasks.learning import local, training
 from raydp_sim.tasks.learning.adaptive_clip import AdaptiveClip
-from raydp_sim.tasks.learning.optimizers import OPTIMIZERS, Optimizer, Sgd
-from raydp_sim.tasks.learning.samples import UNIT, exact, held_labels
+from raydp_sim.tasks.learning.model_task import ModelTask, Passes
+from raydp_sim.tasks.learning.optimizers import OPTIMIZERS, Optimizer, Sgd, as_state, of_state
+from raydp_sim.tasks.learning.samples import UNIT, exact
 from raydp_sim.tasks.learning.schedules import Constant, Positive, StepSize
 
-_NORM = 2.0**26  # where norms are cut off in sums
 
-
-class FedAvg(Task):
+class FedAvg(ModelTask):
     """Clients train from the common model and report by how much they would move it.
 
     McMahan et al. 2018, "Learning differentially private recurrent language models": the update of
@@ -47,7 +40,6 @@ class FedAvg(Task):
     2020). With `adaptive_clip` updates are clipped to a norm that is learned on the way.
 
     Fields:
-        model: what is trained.
         steps: local steps of a round.
         local_step_size: of a local step.
         proximal: weight of FedProx's term, mu/2 ||theta - common||^2.
@@ -55,8 +47,6 @@ class FedAvg(Task):
         step_size: by which the server follows the mean update; a number, or a schedule.
         optimizer: what the server makes of the mean update.
         adaptive_clip: how the clipping norm is learned; it starts at the mechanism's radius.
-        init_seed: of the first parameters, where the model draws them.
-        evaluate_every: rounds from one test to the next.
     """
 
     kind: ClassVar[str] = "fedavg"
@@ -98,10 +88,6 @@ class FedAvg(Task):
             },
         },
     )
-    adaptive = True
-    open_ended = False
-    sums_cut = False
-    model: Annotated[Classifier, *piece(MODELS)] = Linear()
     steps: Annotated[int, Field(ge=1)] = 10
     local_step_size: Positive = 0.1
     proximal: Annotated[float, Field(ge=0)] = 0.0
@@ -109,17 +95,10 @@ class FedAvg(Task):
     step_size: StepSize = Constant(value=1.0)
     optimizer: Annotated[Optimizer, *piece(OPTIMIZERS)] = Sgd()
     adaptive_clip: AdaptiveClip | None = None
-    init_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    evaluate_every: Annotated[int, Field(ge=1)] = 1
-
-    def network(self, setting: Setting) -> Network:
-        """Return the model for the data at hand."""
-        return training.network_of(self.model, setting.shape, setting.labels)
 
     def width(self, shape: tuple[int, ...], labels: int) -> int:
         """Return the number of parameters, and one for the bit of adaptive clipping."""
-        size = training.network_of(self.model, shape, labels).size
-        return size + (self.adaptive_clip is not None)
+        return super().width(shape, labels) + (self.adaptive_clip is not None)
 
     def plan(self, setting: Setting) -> tuple[Planned, ...]:
         """Return one kind of release; refuse a mechanism that does not clip."""
@@ -133,6 +112,10 @@ class FedAvg(Task):
             raise bad_field("mechanism.kind", mechanism.kind, remedy)
         return super().plan(setting)
 
+    def passes(self, setting: Setting) -> Passes:
+        """Return one gradient a local step."""
+        return Passes(self.steps, self.batch or setting.shape[0])
+
     def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
         """Refuse data without labels, and batches that clients cannot fill."""
         local.refuse_batch(data, self.batch, ids)
@@ -140,13 +123,13 @@ class FedAvg(Task):
     def init(self, setting: Setting) -> Arrays:
         """Start at the model's first parameters, clipping to the mechanism's radius."""
         network = self.network(setting)
-        first = network.init(Stream(self.init_seed).at("model"))
+        first = self.first(setting)
         memory = self.optimizer.init(network.size)
         return {
             "theta": first.astype(np.float64),
             "rounds": np.zeros((), np.int64),
             "clip": np.asarray(setting.mechanism.domain.radius),
-            **{f"optimizer.{name}": column for name, column in memory.items()},
+            **as_state(memory),
         }
 
     def ask(self, setting: Setting, state: Arrays) -> Ask | None:
@@ -169,25 +152,21 @@ class FedAvg(Task):
         first, rate = ask.broadcast["theta"], np.float32(self.local_step_size)
         updates = np.empty((len(data), network.size), np.float32)
         norms = np.empty(len(data), np.float32)
-        for rows in local.tiles(data, self.batch):
-            own, moved = None, updates[rows]
-            for step in range(self.steps):
-                if self.batch is not None:
-                    own = local.batch_of(data[rows], self.batch, step, stream.take(rows))
-                elif own is None:
-                    own = local.all_of(data[rows])
-                # All begin with the same model.
-                slope = local.slope(network, first + moved if step else first, own).gradient
-                if step and self.proximal:
-                    slope += np.float32(self.proximal) * moved
-                slope *= -rate
-                moved[:] = moved + slope if step else slope
-            np.sqrt(np.vecdot(moved, moved), out=norms[rows])
-            local.refuse_runaway(norms[rows], rounds)
+        for rows, step, own in local.steps(data, self.batch, self.steps, stream):
+            moved = updates[rows]
+            # All begin with the same model.
+            slope = local.slope(network, first + moved if step else first, own).gradient
+            if step and self.proximal:
+                slope += np.float32(self.proximal) * moved
+            slope *= -rate
+            moved[:] = moved + slope if step else slope
+            if step == self.steps - 1:
+                np.sqrt(np.vecdot(moved, moved), out=norms[rows])
+                local.refuse_runaway(norms[rows], rounds)
         clip = float(ask.broadcast["clip"])
         seen = np.zeros(6, np.int64)
-        seen[:3] = len(data), exact(np.minimum(norms, _NORM)), int((norms > clip).sum())
-        if (rounds + 1) % self.evaluate_every == 0 or rounds + 1 == self.rounds:
+        seen[:3] = len(data), exact(norms), int((norms > clip).sum())
+        if self.due(rounds + 1):
             # Of the model that the round began with: clients know no other.
             seen[3:] = local.own_accuracy(network, first, data)
         if self.adaptive_clip is None:
@@ -213,34 +192,13 @@ class FedAvg(Task):
             clip = self.adaptive_clip.moved(clip, within)
         elif self.adaptive_clip is not None:
             mean = mean[:-1]
-        memory = {
-            name.removeprefix("optimizer."): column
-            for name, column in state.items()
-            if name.startswith("optimizer.")
-        }
-        move, memory = self.optimizer.move(-mean, rounds, memory)
+        move, memory = self.optimizer.move(-mean, rounds, of_state(state))
         rate = self.step_size.rate(rounds)
         theta = state["theta"] - rate * move
         training.refuse_divergence(theta.astype(np.float32), rounds, rate)
         known = {"rounds": np.asarray(rounds), "clip": np.asarray(clip)}
-        saved = {f"optimizer.{name}": column for name, column in memory.items()}
         public = {"theta": theta.astype(np.float32), "step_size": np.asarray(rate), **known}
-        return {"theta": theta, **known, **saved}, public
-
-    def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
-        """Return nothing: the answer is a model."""
-        return None
-
-    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
-        """Return the model as named tensors."""
-        theta = state["theta"].astype(np.float32)
-        return {"model/last": dict(self.network(setting).named(theta))}
-
-    # For the analyst.
-
-    def truth(self, setting: Setting, data: Any) -> Counts:
-        """Return how many samples of each class the clients hold, and how many clients they are."""
-        return held_labels(data, setting.labels)
+        return {"theta": theta, **known, **as_state(memory)}, public
 
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
@@ -260,8 +218,6 @@ class FedAvg(Task):
             ),
             **local.personal_row(rounds, {"starting": seen[3:]}),
         }
-        if rounds % self.evaluate_every == 0 or rounds == self.rounds:
-            rows["learning"] = training.learning_row(
-                self.network(setting), setting, public[0], None
-            )
+        if self.due(rounds):
+            rows |= self.evaluated(setting, public[0])
         return rows

@@ -79,6 +79,42 @@ def tiles(data: Labelled, batch: int | None) -> Iterator[slice]:
         yield slice(first, min(first + size, len(data)))
 
 
+class LocalStep(NamedTuple):
+    """A step of a block of clients.
+
+    Attributes:
+        rows: the clients.
+        step: its number in the round.
+        own: the samples that it is taken on.
+    """
+
+    rows: slice
+    step: int
+    own: Own
+
+
+def steps(
+    data: Labelled, batch: int | None, count: int, stream: ClientStream
+) -> Iterator[LocalStep]:
+    """Yield the local steps of a round, block by block of clients.
+
+    Args:
+        data: what the clients hold.
+        batch: samples of a client in one step, drawn anew for each; None: all of them.
+        count: steps of each client.
+        stream: of the clients' draws.
+    """
+    for rows in tiles(data, batch):
+        held = data[rows]
+        if batch is None:
+            whole = all_of(held)
+            yield from (LocalStep(rows, step, whole) for step in range(count))
+            continue
+        mine = stream.take(rows)
+        for step in range(count):
+            yield LocalStep(rows, step, batch_of(held, batch, step, mine))
+
+
 class Slope(NamedTuple):
     """Of the mean cross-entropy of each client.
 
@@ -181,8 +217,4 @@ def spread(sums: Counts) -> Spread:
 
 def personal_files(network: Network, memory: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Return clients' own models as named tensors with one row per client, by file."""
-    out, first, theta = {}, 0, memory["theta"]
-    for part in network.parts:
-        out[part.name] = theta[:, first : first + part.size].reshape(-1, *part.shape)
-        first += part.size
-    return {"model/personal": out}
+    return {"model/personal": network.named(memory["theta"])}

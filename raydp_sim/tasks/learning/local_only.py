@@ -8,30 +8,23 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from raydp_sim.errors import bad_field
-from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.models import MODELS
-from raydp_sim.models.base import Classifier, Network
-from raydp_sim.models.linear import Linear
 from raydp_sim.random import ClientStream, Stream
-from raydp_sim.registry import piece
 from raydp_sim.tasks.base import (
     Answer,
     Arrays,
     Ask,
-    Estimate,
     Formed,
     Planned,
     Setting,
-    Task,
     Truth,
 )
-from raydp_sim.tasks.learning import local, training
-from raydp_sim.tasks.learning.samples import held_labels
+from raydp_sim.tasks.learning import local
+from raydp_sim.tasks.learning.model_task import ModelTask, Passes
 from raydp_sim.tasks.learning.schedules import Positive
 
 
-class LocalOnly(Task):
+class LocalOnly(ModelTask):
     """Clients train models of their own and tell nobody anything.
 
     A round is a number of local steps. What is reported is 0, by everyone and whatever the data
@@ -39,12 +32,9 @@ class LocalOnly(Task):
     one of hardly any loss, such as 2rr with epsilon_local 1e-6.
 
     Fields:
-        model: what is trained.
         step_size: of a local step.
         steps: of a round.
         batch: samples of a client in one step; all unless given.
-        init_seed: of the first parameters, where the model draws them.
-        evaluate_every: rounds from one test to the next.
         keep_personal: whether the personal models are written down at the end of the run.
     """
 
@@ -66,20 +56,10 @@ class LocalOnly(Task):
             "mechanism": {"kind": "2rr", "epsilon_local": 1e-6},
         },
     )
-    adaptive = True
-    open_ended = False
-    sums_cut = False
-    model: Annotated[Classifier, *piece(MODELS)] = Linear()
     step_size: Positive = 0.5
     steps: Annotated[int, Field(ge=1)] = 10
     batch: Annotated[int, Field(ge=1)] | None = None
-    init_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    evaluate_every: Annotated[int, Field(ge=1)] = 1
     keep_personal: bool = False
-
-    def network(self, setting: Setting) -> Network:
-        """Return the model for the data at hand."""
-        return training.network_of(self.model, setting.shape, setting.labels)
 
     def width(self, shape: tuple[int, ...], labels: int) -> int:
         """Return 1: of the 0 that everyone reports."""
@@ -91,6 +71,10 @@ class LocalOnly(Task):
             remedy = "nothing is learned from reports here; use 2rr"
             raise bad_field("mechanism.kind", setting.mechanism.kind, remedy)
         return super().plan(setting)
+
+    def passes(self, setting: Setting) -> Passes:
+        """Return one gradient a step."""
+        return Passes(self.steps, self.batch or setting.shape[0])
 
     def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
         """Refuse data without labels, and batches that clients cannot fill."""
@@ -106,7 +90,7 @@ class LocalOnly(Task):
 
     def memory(self, setting: Setting, data: Any, stream: ClientStream) -> Arrays:
         """Start at the model's first parameters."""
-        first = self.network(setting).init(Stream(self.init_seed).at("model"))
+        first = self.first(setting)
         return {"theta": np.tile(first, (len(data), 1))}
 
     def client(
@@ -122,18 +106,12 @@ class LocalOnly(Task):
         """Take the local steps; report nothing of them."""
         network, rounds = self.network(setting), int(ask.broadcast["rounds"])
         theta = memory["theta"].copy()
-        for rows in local.tiles(data, self.batch):
-            own = None
-            for step in range(self.steps):
-                if self.batch is not None:
-                    own = local.batch_of(data[rows], self.batch, step, stream.take(rows))
-                elif own is None:
-                    own = local.all_of(data[rows])
-                slope = local.slope(network, theta[rows], own).gradient
-                theta[rows] -= np.float32(self.step_size) * slope
+        for rows, _, own in local.steps(data, self.batch, self.steps, stream):
+            slope = local.slope(network, theta[rows], own).gradient
+            theta[rows] -= np.float32(self.step_size) * slope
         local.refuse_runaway(theta, rounds)
         seen = np.zeros(3, np.int64)
-        if (rounds + 1) % self.evaluate_every == 0 or rounds + 1 == self.rounds:
+        if self.due(rounds + 1):
             seen = local.own_accuracy(network, theta, data)
         return Answer(np.zeros((len(data), 1)), memory={"theta": theta}, seen=seen)
 
@@ -151,9 +129,13 @@ class LocalOnly(Task):
         rounds = {"rounds": np.asarray(int(state["rounds"]) + 1)}
         return rounds, rounds
 
-    def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
-        """Return nothing: nothing is released."""
-        return None
+    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
+        """Return nothing: there is no common model."""
+        return {}
+
+    def closing(self, setting: Setting, public: Arrays) -> dict[str, pa.RecordBatch]:
+        """Return nothing: there is no common model to test."""
+        return {}
 
     @property
     def keeps_own(self) -> bool:
@@ -163,12 +145,6 @@ class LocalOnly(Task):
     def own_files(self, setting: Setting, memory: Arrays) -> dict[str, Arrays]:
         """Return the models, one row per client."""
         return local.personal_files(self.network(setting), memory)
-
-    # For the analyst.
-
-    def truth(self, setting: Setting, data: Any) -> Counts:
-        """Return how many samples of each class the clients hold, and how many clients they are."""
-        return held_labels(data, setting.labels)
 
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth

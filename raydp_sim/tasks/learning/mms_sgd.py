@@ -8,34 +8,26 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from raydp_sim.errors import bad_field
-from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.parts.mms import smooth_step
 from raydp_sim.mechanisms.randomizer import Randomizer
 from raydp_sim.metrics.streams import simulation_only
-from raydp_sim.models import MODELS
-from raydp_sim.models.base import Classifier, Network
-from raydp_sim.models.linear import Linear
 from raydp_sim.random import ClientStream, Stream
-from raydp_sim.registry import piece
 from raydp_sim.tasks.base import (
     Answer,
     Arrays,
     Ask,
-    Estimate,
     Formed,
     Planned,
     Setting,
-    Task,
     Truth,
 )
 from raydp_sim.tasks.learning import local, training
-from raydp_sim.tasks.learning.samples import UNIT, exact, held_labels
+from raydp_sim.tasks.learning.model_task import ModelTask, Passes
+from raydp_sim.tasks.learning.samples import UNIT, exact
 from raydp_sim.tasks.learning.schedules import Positive
 
-_NORM = 2.0**26  # where norms are cut off in sums
 
-
-class MmsSgd(Task):
+class MmsSgd(ModelTask):
     """Each round every client reports the gradient of its mean loss over all of its data.
 
     Girgis & Diggavi 2024, Section IV-D: the gradient is clipped to the l2 ball and sent by
@@ -45,13 +37,10 @@ class MmsSgd(Task):
     `mechanisms.parts.mms.mms_parameters`.
 
     Fields:
-        model: what is trained.
         step_size: a number; or, without it, min{1/L, sqrt(2 D_F)/(sigma sqrt(L T))} of the next
             two, sigma^2 being the mechanism's worst error over n.
         smoothness: L, of the mean loss.
         gap: D_F, at least how far the first loss is above the least one.
-        init_seed: of the first parameters, where the model draws them.
-        evaluate_every: rounds from one test to the next.
     """
 
     kind: ClassVar[str] = "mms-sgd"
@@ -71,14 +60,9 @@ class MmsSgd(Task):
             },
         },
     )
-    adaptive = True
-    open_ended = False
-    sums_cut = False
-    model: Annotated[Classifier, *piece(MODELS)] = Linear()
     step_size: Positive | None = None
     smoothness: Positive | None = None
     gap: Positive | None = None
-    init_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     evaluate_every: Annotated[int, Field(ge=1)] = 10
 
     @model_validator(mode="after")
@@ -88,14 +72,6 @@ class MmsSgd(Task):
         if (self.step_size is None) != known or known != any_known:
             raise ValueError("give either step_size, or both smoothness and gap")
         return self
-
-    def network(self, setting: Setting) -> Network:
-        """Return the model for the data at hand."""
-        return training.network_of(self.model, setting.shape, setting.labels)
-
-    def width(self, shape: tuple[int, ...], labels: int) -> int:
-        """Return the number of parameters."""
-        return training.network_of(self.model, shape, labels).size
 
     def rate(self, setting: Setting) -> float:
         """Return the step size."""
@@ -114,13 +90,13 @@ class MmsSgd(Task):
             raise bad_field("mechanism.kind", mechanism.kind, remedy)
         return super().plan(setting)
 
-    def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
-        """Refuse data without labels."""
-        local.refuse_batch(data, None, ids)
+    def passes(self, setting: Setting) -> Passes:
+        """Return one gradient, over all of a client's samples."""
+        return Passes(1, setting.shape[0])
 
     def init(self, setting: Setting) -> Arrays:
         """Start at the model's first parameters."""
-        first = self.network(setting).init(Stream(self.init_seed).at("model"))
+        first = self.first(setting)
         return {"theta": first.astype(np.float64), "rounds": np.zeros((), np.int64)}
 
     def ask(self, setting: Setting, state: Arrays) -> Ask | None:
@@ -145,7 +121,7 @@ class MmsSgd(Task):
         for rows in local.tiles(data, None):
             found = local.slope(network, theta, local.all_of(data[rows]))
             values[rows] = found.gradient
-            norms = np.minimum(np.sqrt(np.vecdot(found.gradient, found.gradient)), _NORM)
+            norms = np.sqrt(np.vecdot(found.gradient, found.gradient))
             seen += [len(norms), exact(found.losses), exact(norms)]
         return Answer(values, memory=memory, seen=seen)
 
@@ -168,21 +144,6 @@ class MmsSgd(Task):
         made = {"theta": theta.astype(np.float32), "rounds": np.asarray(rounds)}
         return after, {**made, "step_size": np.asarray(rate)}
 
-    def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
-        """Return nothing: the answer is a model."""
-        return None
-
-    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
-        """Return the model as named tensors."""
-        theta = state["theta"].astype(np.float32)
-        return {"model/last": dict(self.network(setting).named(theta))}
-
-    # For the analyst.
-
-    def truth(self, setting: Setting, data: Any) -> Counts:
-        """Return how many samples of each class the clients hold, and how many clients they are."""
-        return held_labels(data, setting.labels)
-
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
@@ -200,7 +161,6 @@ class MmsSgd(Task):
                 }
             )
         }
-        if rounds % self.evaluate_every == 0 or rounds == self.rounds:
-            network = self.network(setting)
-            rows["learning"] = training.learning_row(network, setting, public[0], None)
+        if self.due(rounds):
+            rows |= self.evaluated(setting, public[0])
         return rows

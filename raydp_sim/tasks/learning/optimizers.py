@@ -89,5 +89,19 @@ class FedAdam(Optimizer):
         return first / (1.0 - self.beta1**t) / scale, {"first": first, "second": second}
 
 
+_PREFIX = "optimizer."
+
+
+def as_state(memory: Arrays) -> Arrays:
+    """Return what an optimizer remembers, named as a part of the reader's state."""
+    return {_PREFIX + name: column for name, column in memory.items()}
+
+
+def of_state(state: Arrays) -> Arrays:
+    """Return what the optimizer remembers, out of a reader's state."""
+    own = (name for name in state if name.startswith(_PREFIX))
+    return {name.removeprefix(_PREFIX): state[name] for name in own}
+
+
 # The base is only compared with, so it may be abstract.
 OPTIMIZERS = Registry("raydp_sim.tasks.learning", Optimizer)  # type: ignore[type-abstract]

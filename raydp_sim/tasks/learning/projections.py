@@ -47,8 +47,8 @@ class Ball(Projection):
         radius: of the ball.
 
     Example:
-        >>> Ball(radius=1.0).nearest(np.array([3.0, 4.0])).round(6).tolist()
-        [0.6, 0.8]
+        >>> Ball(radius=2.5).nearest(np.array([3.0, 4.0])).tolist()
+        [1.5, 2.0]
     """
 
     kind: ClassVar[str] = "l2-ball"

@@ -14,7 +14,7 @@ from raydp_sim.random import ClientStream
 
 UNIT = 2.0**-16
 """In which losses and norms are summed, so that sums are exact integers."""
-_MOST = 2.0**26  # where norms are cut off in sums: with it 2^20 of them cannot overflow
+_MOST = 2.0**26  # where numbers are cut off in sums: with it 2^20 of them cannot overflow
 _EXPLODED = 1e6
 
 
@@ -76,14 +76,15 @@ def gradients(
         norms = np.sqrt(np.vecdot(own, own))
         _refuse_runaway(loss.values, norms, rounds)
         hits = int((logits.argmax(axis=-1) == one).sum())
-        seen += [len(own), exact(loss.values), hits, exact(np.minimum(norms, _MOST))]
+        seen += [len(own), exact(loss.values), hits, exact(norms)]
         values[first * count : (first + together) * count] = own
     return Gradients(values, seen)
 
 
 def exact(numbers: NDArray[Any]) -> int:
-    """Return the sum of numbers in units, each rounded by itself."""
-    return int(np.rint(numbers.astype(np.float64) / UNIT).astype(np.int64).sum())
+    """Return the sum of numbers in units, each cut off and rounded by itself."""
+    kept = np.minimum(numbers.astype(np.float64), _MOST)
+    return int(np.rint(kept / UNIT).astype(np.int64).sum())
 
 
 def _refuse_runaway(losses: Floats32, norms: Floats32, rounds: int) -> None:

@@ -7,13 +7,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from raydp_sim.datasets.labelled import Labelled
-from raydp_sim.errors import InputError, bad_field
-from raydp_sim.mechanisms.base import Counts
+from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.models import MODELS
-from raydp_sim.models.base import Classifier, Network
-from raydp_sim.models.linear import Linear
 from raydp_sim.privacy.events import Release
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import piece
@@ -21,23 +16,22 @@ from raydp_sim.tasks.base import (
     Answer,
     Arrays,
     Ask,
-    Estimate,
     Formed,
     Planned,
     Setting,
-    Task,
     Truth,
 )
 from raydp_sim.tasks.items import item_event
 from raydp_sim.tasks.learning import training, watching
 from raydp_sim.tasks.learning.callbacks import Callback
-from raydp_sim.tasks.learning.optimizers import OPTIMIZERS, Optimizer, Sgd
+from raydp_sim.tasks.learning.model_task import ModelTask, Passes
+from raydp_sim.tasks.learning.optimizers import OPTIMIZERS, Optimizer, Sgd, as_state, of_state
 from raydp_sim.tasks.learning.projections import PROJECTIONS, Everywhere, Projection
-from raydp_sim.tasks.learning.samples import drawn, gradients, held_labels, refuse_unequal
+from raydp_sim.tasks.learning.samples import drawn, gradients, refuse_unequal
 from raydp_sim.tasks.learning.schedules import Constant, StepSize
 
 
-class CldpSgd(Task):
+class CldpSgd(ModelTask):
     """Stochastic gradient descent on gradients that are randomized one by one.
 
     Each client in a batch draws some of its samples, computes the gradient of each, clips it to the
@@ -48,7 +42,6 @@ class CldpSgd(Task):
     is what the guarantee of one sample and the variance's 1/(k s) rest on.
 
     Fields:
-        model: what is trained.
         sampled_points: samples that each client of a batch draws from its own, uniformly, without
             replacement, and in secret; one report each. With more than one all clients must hold
             equally many, and only sampling among a client's own samples is counted.
@@ -86,7 +79,6 @@ class CldpSgd(Task):
     )
     adaptive = True
     sums_cut = False
-    model: Annotated[Classifier, *piece(MODELS)] = Linear()
     sampled_points: Annotated[int, Field(ge=1)] = 1
     step_size: StepSize = Constant(value=0.1)
     optimizer: Annotated[Optimizer, *piece(OPTIMIZERS)] = Sgd()
@@ -100,14 +92,6 @@ class CldpSgd(Task):
         """Whether what was released may end the run."""
         return self.patience is not None
 
-    def network(self, setting: Setting) -> Network:
-        """Return the model for the data at hand."""
-        return training.network_of(self.model, setting.shape, setting.labels)
-
-    def width(self, shape: tuple[int, ...], labels: int) -> int:
-        """Return the number of parameters."""
-        return training.network_of(self.model, shape, labels).size
-
     def plan(self, setting: Setting) -> tuple[Planned, ...]:
         """Return one kind of release; refuse what cannot be trained."""
         training.refuse_no_clipping(setting.mechanism)
@@ -120,21 +104,29 @@ class CldpSgd(Task):
             raise bad_field("mechanism.kind", setting.mechanism.kind, remedy)
         return super().plan(setting)
 
+    def passes(self, setting: Setting) -> Passes:
+        """Return one gradient for every sample that is drawn."""
+        return Passes(self.sampled_points, 1)
+
+    @property
+    def values(self) -> int:
+        """How many samples a client reports in a round."""
+        return self.sampled_points
+
     def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
         """Refuse data without labels, and unequal clients where that is not accounted for."""
-        if not isinstance(data, Labelled):
-            raise InputError("population.data: task 'cldp-sgd' trains on labelled samples")
+        super().refuse(setting, data, ids)
         if self.sampled_points > 1:
             refuse_unequal(data, setting.shape[0], ids, self.sampled_points)
 
     def init(self, setting: Setting) -> Arrays:
         """Start at the model's first parameters, inside the set."""
         network = self.network(setting)
-        first = network.init(Stream(setting.seed).at("model"))
+        first = self.first(setting)
         theta = self.projection.nearest(first.astype(np.float64))
         single = theta.astype(np.float32)
         state: Arrays = {"theta": single, "rounds": np.zeros((), np.int64)}
-        remembered = _prefixed(self.optimizer.init(network.size))
+        remembered = as_state(self.optimizer.init(network.size))
         return {**state, **remembered, **watching.nothing_seen(setting, single)}
 
     def ask(self, setting: Setting, state: Arrays) -> Ask | None:
@@ -175,24 +167,19 @@ class CldpSgd(Task):
         rounds = int(state["rounds"]) + 1
         rate = self.step_size.rate(rounds)
         gradient = ask.mechanism.decode(accumulator, stream) / formed.weight
-        move, memory = self.optimizer.move(gradient, rounds, _remembered(state))
+        move, memory = self.optimizer.move(gradient, rounds, of_state(state))
         theta = self.projection.nearest(state["theta"] - rate * move).astype(np.float32)
         training.refuse_divergence(theta, rounds, rate)
-        evaluated = rounds % self.evaluate_every == 0 or rounds == self.rounds
         seen, looks = watching.kept(state), dict[str, NDArray[Any]]()
-        if evaluated:
+        if self.due(rounds):
             seen, looks = watching.looked(self.network(setting), setting, theta, rounds, seen)
         known = {"theta": theta, "rounds": np.asarray(rounds)}
-        public = {"step_size": np.asarray(rate), "evaluated": np.asarray(evaluated), **looks}
-        return {**known, **_prefixed(memory), **seen}, {**known, **public}
+        public = {"step_size": np.asarray(rate), **looks}
+        return {**known, **as_state(memory), **seen}, {**known, **public}
 
     def event(self, setting: Setting, ask: Ask, formed: Formed) -> Release | None:
         """Return a round of CLDP-SGD or DSS-SGD where it is one; see `item_event`."""
         return item_event(ask.mechanism, formed, setting.shape[0], self.sampled_points)
-
-    def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
-        """Return nothing: the answer is a model, and how good it is is in stream `learning`."""
-        return None
 
     def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
         """Return the last model, and the best one by the validation split, as named tensors."""
@@ -200,37 +187,16 @@ class CldpSgd(Task):
         kept = {"last": state["theta"], **({"best": state["best"]} if "best" in state else {})}
         return {f"model/{name}": dict(network.named(theta)) for name, theta in kept.items()}
 
-    # For the analyst.
-
-    def truth(self, setting: Setting, data: Any) -> Counts:
-        """Return how many samples of each class the clients hold, and how many clients they are."""
-        return held_labels(data, setting.labels)
-
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
         """Return how the model does on held-out samples, and how training went."""
         rows = {"training": training.training_row(truth)}
-        if bool(public[0]["evaluated"]):
-            rows |= self._evaluated(setting, public[0])
+        if self.due(int(public[0]["rounds"])):
+            rows |= self.evaluated(setting, public[0], self.callback)
         return rows
 
     def closing(self, setting: Setting, public: Arrays) -> dict[str, pa.RecordBatch]:
         """Evaluate the last model, if that was not done."""
-        return {} if bool(public["evaluated"]) else self._evaluated(setting, public)
-
-    def _evaluated(self, setting: Setting, public: Arrays) -> dict[str, pa.RecordBatch]:
-        network = self.network(setting)
-        return {"learning": training.learning_row(network, setting, public, self.callback)}
-
-
-_PREFIX = "optimizer."
-
-
-def _prefixed(memory: Arrays) -> Arrays:
-    return {_PREFIX + name: column for name, column in memory.items()}
-
-
-def _remembered(state: Arrays) -> Arrays:
-    own = (name for name in state if name.startswith(_PREFIX))
-    return {name.removeprefix(_PREFIX): state[name] for name in own}
+        done = self.due(int(public["rounds"]))
+        return {} if done else self.evaluated(setting, public, self.callback)

@@ -85,7 +85,7 @@ def learning_row(
 ) -> pa.RecordBatch:
     """Return how a released model does on the test samples, and on those for validation."""
     samples = held_out(setting).test()
-    found = score(network, public["theta"], samples, setting.labels)
+    found = score(network, public["theta"], samples)
     seen = ("validation_accuracy", "validation_loss")
     known: dict[str, Any] = {
         "round": int(public["rounds"]),

@@ -58,7 +58,7 @@ def looked(
     samples = None if setting.held_out is None else setting.held_out.validation()
     if samples is None:
         return {}, {}
-    found = score(network, theta, samples, setting.labels)
+    found = score(network, theta, samples)
     seen = {
         "validation_accuracy": np.asarray(found.accuracy),
         "validation_loss": np.asarray(found.loss),
