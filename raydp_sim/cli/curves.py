@@ -13,7 +13,15 @@ from raydp_sim.cli.phrases import epsilon
 from raydp_sim.cli.pictures import picture_file
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.metrics.curves import Reached, curves, draw, reached, write_csv
+from raydp_sim.metrics.curves import (
+    COLUMNS,
+    Reached,
+    curves,
+    draw,
+    reached,
+    read_csv,
+    write_csv,
+)
 from raydp_sim.run.directory import RunDir
 
 _EPILOG = """\b
@@ -46,8 +54,8 @@ def command(
 ) -> None:
     """Show how good the models of training runs were, when, and at which epsilon.
 
-    Runs are meant to differ in their seed only: shown is their mean, with the standard deviation
-    of a single run.
+    RUN is the directory of a run, or a file that `--csv` wrote. Runs are meant to differ in their
+    seed only: shown is their mean, with the standard deviation of a single run.
     """
     picture, printed = picture_file(plot), dict(_point(point) for point in points)
     table = pa.concat_tables([_curves(run) for run in runs])
@@ -75,10 +83,23 @@ def _point(text: str) -> tuple[float, float | None]:
 
 
 def _curves(run: str) -> pa.Table:
+    if run.endswith(".csv"):
+        return _stored(Path(run))
     folder = RunDir.existing(run).path
     table = curves(folder.name, folder / "metrics")
     if table.num_rows == 0:
         raise InputError(f"{run}: it has no stream `learning`; give runs that train a model")
+    return table
+
+
+def _stored(path: Path) -> pa.Table:
+    """Return curves that `--csv` wrote."""
+    try:
+        table = read_csv(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"{path}: it cannot be read: {error}") from None
+    if tuple(table.column_names) != COLUMNS:
+        raise InputError(f"{path}: it was not written by `raydp-sim curves --csv`")
     return table
 
 
@@ -97,7 +118,8 @@ def _print(
     rows.append(Row(("end", *_cells(last), "")))
     tables.fitted(columns, rows, tables.width(_PIPE)).show(_PIPE)
     if last.runs > 1:
-        tables.say(f"\nMean of {last.runs} runs; in brackets the standard deviation of one.")
+        click.echo()
+        tables.say(f"Mean of {last.runs} runs; in brackets the standard deviation of one.")
 
 
 def _cells(one: Reached | None) -> tuple[str, ...]:

@@ -129,7 +129,7 @@ def draw(table: pa.Table, printed: dict[float, float | None], path: Path) -> Non
     left.set(xlabel="round", ylabel="accuracy on test samples", title="one line per run")
     right.set(xlabel="epsilon so far", xscale="log", ylabel="accuracy on test samples")
     if right.lines:
-        right.legend(frameon=False, loc="lower right")
+        right.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncol=3)
     for axis in (left, right):
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)

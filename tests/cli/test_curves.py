@@ -41,6 +41,7 @@ def test_the_table_has_the_mean_of_the_runs(trained, tmp_path):
     assert (tmp_path / "c.png").stat().st_size > 10_000
     shown = call(*trained, *words).stdout
     assert "not reached" in shown and "Mean of 2 runs" in shown
+    assert call(tmp_path / "c.csv", *words[:4]).stdout == shown
 
 
 def test_what_trains_nothing_has_no_curves(tmp_path, trained):
@@ -48,5 +49,9 @@ def test_what_trains_nothing_has_no_curves(tmp_path, trained):
     run("scenarios/quickstart.yaml", out=plain, placement__backend="inline", task__rounds=2)
     refused = call(plain)
     assert refused.exit_code == 2 and "no stream `learning`" in refused.stderr
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    refused = call(tmp_path / "other.csv")
+    assert refused.exit_code == 2 and "was not written by" in refused.stderr
+    assert call(tmp_path / "none.csv").exit_code == 2
     refused = call(*trained, "--at", "much")
     assert refused.exit_code == 2 and "--at is 'much'" in refused.stderr
