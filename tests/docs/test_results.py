@@ -2,7 +2,7 @@
 
 import pytest
 
-from raydp_sim.metrics.curves import read_csv, reached
+from raydp_sim.metrics.curves import reached, read_csv
 from tests.docs.pages import ROOT, blocks, call, shows
 
 
