@@ -15,7 +15,7 @@ def test_the_page_shows_what_the_stored_curves_print(monkeypatch) -> None:
 
 @pytest.mark.parametrize("epsilon,printed,spread", [(1.4, 0.80, 0.018), (2.91, 0.90, 0.005)])
 def test_figure_5a_holds(epsilon, printed, spread) -> None:
-    """Accuracies of 10 runs are printed with the spread of one; ours are no worse than two of it."""
+    """Accuracies of ten runs are printed with the spread of one: ours lie within two of it."""
     found = reached(read_csv(ROOT / "docs" / "results" / "e2.csv"), epsilon)
     assert found is not None and found.runs >= 2
     assert found.accuracy > printed - 2 * spread

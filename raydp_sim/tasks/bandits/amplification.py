@@ -37,8 +37,8 @@ def batch_epsilon(epsilon0: float, n: int, delta: float) -> float:
     """Return an epsilon such that a batch of n slots is (epsilon, delta)-DP; never above epsilon0.
 
     Example:
-        >>> round(batch_epsilon(1.0, 1000, 1e-6), 9)
-        0.182412347
+        >>> round(batch_epsilon(1.0, 1000, 1e-6), 6)
+        0.182412
     """
     if math.isinf(epsilon0):
         return math.inf
