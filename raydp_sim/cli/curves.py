@@ -64,7 +64,7 @@ def command(
     if last is None:
         raise InputError("RUN: the runs have no release in common that was evaluated")
     if file is not None:
-        write_csv(table, Path(file))
+        _write(table, file)
     if picture is not None:
         draw(table, printed, picture)
     if as_json:
@@ -72,6 +72,13 @@ def command(
         click.echo(json.dumps({"at": said, "end": asdict(last)}, indent=2))
         return
     _print(found, last, printed)
+
+
+def _write(table: pa.Table, file: str) -> None:
+    try:
+        write_csv(table, Path(file))
+    except OSError as error:
+        raise bad_field("--csv", file, f"it cannot be written: {error.strerror}") from None
 
 
 def _point(text: str) -> tuple[float, float | None]:

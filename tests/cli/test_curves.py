@@ -53,5 +53,7 @@ def test_what_trains_nothing_has_no_curves(tmp_path, trained):
     refused = call(tmp_path / "other.csv")
     assert refused.exit_code == 2 and "was not written by" in refused.stderr
     assert call(tmp_path / "none.csv").exit_code == 2
+    refused = call(*trained, "--csv", tmp_path / "nowhere" / "c.csv")
+    assert refused.exit_code == 2 and "it cannot be written" in refused.stderr
     refused = call(*trained, "--at", "much")
     assert refused.exit_code == 2 and "--at is 'much'" in refused.stderr
