@@ -6,6 +6,7 @@
 | GaussianReport | GaussianDpEvent | replace one |
 | LaplaceRelease | LaplaceDpEvent | those of the sensitivity |
 | SubsampledGaussian | PoissonSampledDpEvent of a GaussianDpEvent | add or remove |
+| SubsampledGaussianRelease | SampledWithoutReplacementDpEvent of a GaussianDpEvent | replace one |
 | SubsampledLaplace | PoissonSampledDpEvent of a LaplaceDpEvent | add or remove |
 
 A DpEvent does not say which neighbours it is meant for, its accountant does; so both ways here take
@@ -65,6 +66,9 @@ def _made(dp: ModuleType, event: ev.Release) -> Any:
         case ev.SubsampledGaussian():
             noise = dp.GaussianDpEvent(event.noise_multiplier)
             return dp.PoissonSampledDpEvent(event.rate, noise)
+        case ev.SubsampledGaussianRelease() if event.points == 1:
+            noise = dp.GaussianDpEvent(event.noise_multiplier)
+            return dp.SampledWithoutReplacementDpEvent(event.clients, event.sampled, noise)
         case ev.LaplaceRelease() if event.epsilon > 0.0:
             return dp.LaplaceDpEvent(1.0 / event.epsilon)
         case ev.SubsampledLaplace() if event.epsilon > 0.0:
@@ -110,4 +114,8 @@ def _read(dp: ModuleType, event: Any, meant_for: Neighbours) -> ev.Release:
             return ev.SubsampledGaussian(inner.noise_multiplier, rate)
         if isinstance(inner, dp.LaplaceDpEvent):
             return ev.SubsampledLaplace(1.0 / inner.noise_multiplier, rate)
+    if isinstance(event, dp.SampledWithoutReplacementDpEvent) and meant_for == "replace-one":
+        inner, sizes = event.event, (event.source_dataset_size, event.sample_size)
+        if isinstance(inner, dp.GaussianDpEvent):
+            return ev.SubsampledGaussianRelease(inner.noise_multiplier, *sizes)
     raise Unsupported(f"no event here is {event} with {meant_for} neighbours")

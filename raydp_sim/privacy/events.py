@@ -399,6 +399,83 @@ class SubsampledGaussian(_Protected):
 
 
 @dataclass(frozen=True)
+class SubsampledGaussianRelease(_Protected):
+    """As `GaussianRelease`, of a secret uniform sample of clients, and of points of each of them.
+
+    `sampled` of `clients` without replacement, then `sampled_points` of the `points` of each.
+    Neighbours REPLACE one client's data, or one point if the unit is an item, unlike those of
+    `SubsampledGaussian`; so does the sensitivity that the noise is stated in. The view is the
+    released value and how many were sampled, not who. Charged: everyone eligible.
+
+    Attributes:
+        noise_multiplier: as for `GaussianRelease`.
+        clients: n >= 1, eligible.
+        sampled: k in [1, n].
+        points: of each client; of the one that has fewest, where one is sampled of each.
+        sampled_points: of each sampled client, in [1, points].
+
+    Example:
+        >>> SubsampledGaussianRelease(1.0, clients=1000, sampled=100, points=5).rate
+        0.02
+    """
+
+    noise_multiplier: float
+    clients: int
+    sampled: int
+    points: int = 1
+    sampled_points: int = 1
+
+    def __post_init__(self) -> None:
+        check_real(self, "noise_multiplier", above=0.0)
+        check_whole(self, "clients")
+        check_whole(self, "sampled", most=self.clients)
+        check_whole(self, "points")
+        check_whole(self, "sampled_points", most=self.points)
+
+    @property
+    def rate(self) -> float:
+        """The probability that a given client, or point, is used."""
+        return self.sampled * self.sampled_points / (self.clients * self.points)
+
+
+@dataclass(frozen=True)
+class SelfSampledGaussianRelease(_Protected):
+    """As `SubsampledGaussianRelease`, where each client joins by its own secret coin.
+
+    How many did is seen, whether or not their data are used; so neighbours can only replace data,
+    and rounds in which too few came to release anything happened too.
+
+    Attributes:
+        noise_multiplier: as for `GaussianRelease`.
+        clients: n >= 1, eligible.
+        probability: of joining, in (0, 1].
+        points, sampled_points: as for `SubsampledGaussianRelease`.
+
+    Example:
+        >>> SelfSampledGaussianRelease(1.0, clients=1000, probability=0.1).rate
+        0.1
+    """
+
+    noise_multiplier: float
+    clients: int
+    probability: float
+    points: int = 1
+    sampled_points: int = 1
+
+    def __post_init__(self) -> None:
+        check_real(self, "noise_multiplier", above=0.0)
+        check_whole(self, "clients")
+        check_rate(self, "probability")
+        check_whole(self, "points")
+        check_whole(self, "sampled_points", most=self.points)
+
+    @property
+    def rate(self) -> float:
+        """The probability that a given client, or point, is used."""
+        return self.probability * self.sampled_points / self.points
+
+
+@dataclass(frozen=True)
 class LaplaceRelease(_Protected):
     """A trusted aggregator released a number with Laplace noise of scale sensitivity/epsilon.
 
@@ -452,6 +529,8 @@ Release = (
     | GaussianRelease
     | GaussianReport
     | SubsampledGaussian
+    | SubsampledGaussianRelease
+    | SelfSampledGaussianRelease
     | LaplaceRelease
     | SubsampledLaplace
     | LocalReport

@@ -4,6 +4,7 @@ Prints one JSON document: the peak of the process's memory and what both ledgers
 """
 
 import json
+import os
 import resource
 import sys
 import time
@@ -53,3 +54,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    sys.stdout.flush()
+    os._exit(0)  # threads of Arrow may outlive the interpreter's end and abort it; all is said

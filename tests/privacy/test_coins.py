@@ -5,7 +5,7 @@ import pytest
 
 from raydp_sim.privacy.accountant import account
 from raydp_sim.privacy.bound import find_run
-from raydp_sim.privacy.composition.coin_rounds import CoinRound, _groups
+from raydp_sim.privacy.composition.coin_rounds import CoinRound, numbers
 from raydp_sim.privacy.composition.law_rounds import LawRound
 from raydp_sim.privacy.events import SelfSampledShuffle, SubsampledShuffle
 from raydp_sim.privacy.laws import clones, law_of
@@ -45,7 +45,7 @@ def test_numbers_that_are_put_together_count_no_less_than_each_of_them():
 @pytest.mark.parametrize("case", [(60_000, 1 / 6), (1000, 0.1), (20, 0.05), (5, 1.0)])
 def test_the_groups_cover_all_numbers_that_may_come(case):
     clients, probability = case
-    groups, left = _groups(clients, probability, 1e-9)
+    groups, left = numbers(clients, probability, 1e-9)
     assert [b + 1 for _, b, _ in groups[:-1]] == [a for a, _, _ in groups[1:]]
     nobody = (1.0 - probability) ** clients if groups[0][0] == 1 else 0.0
     total = sum(chance for _, _, chance in groups) + left + nobody

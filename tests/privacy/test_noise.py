@@ -135,6 +135,7 @@ def test_noise_too_small_is_refused_and_not_guessed():
     ("events", "meant"),
     [
         ([(ev.GaussianRelease(2.0), 3), (ev.LaplaceRelease(0.5), 2)], "replace-one"),
+        ([(ev.SubsampledGaussianRelease(1.0, 100, 10), 5)], "replace-one"),
         ([(ev.SubsampledGaussian(1.0, 0.1), 5), (ev.SubsampledLaplace(1.0, 0.2), 1)], "add-remove"),
         ([(ev.GaussianRelease(2.0), 1)], "add-remove"),
     ],

@@ -5,10 +5,19 @@ from raydp_sim.privacy.events import (
     GaussianRelease,
     GaussianReport,
     GaussianShuffle,
+    SelfSampledGaussianRelease,
+    SubsampledGaussianRelease,
     SubsampledGaussianShuffle,
 )
 
-_Noise = GaussianRelease | GaussianReport | GaussianShuffle | SubsampledGaussianShuffle
+_Noise = (
+    GaussianRelease
+    | GaussianReport
+    | GaussianShuffle
+    | SubsampledGaussianShuffle
+    | SubsampledGaussianRelease
+    | SelfSampledGaussianRelease
+)
 
 
 class Gaussian(RdpBound):
@@ -24,7 +33,14 @@ class Gaussian(RdpBound):
     """
 
     name = "gaussian"
-    events = (GaussianRelease, GaussianReport, GaussianShuffle, SubsampledGaussianShuffle)
+    events = (
+        GaussianRelease,
+        GaussianReport,
+        GaussianShuffle,
+        SubsampledGaussianShuffle,
+        SubsampledGaussianRelease,
+        SelfSampledGaussianRelease,
+    )
     source = "Mironov 2017, Corollary 3"
     real_orders = True
     streams = True

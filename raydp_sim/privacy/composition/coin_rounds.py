@@ -64,7 +64,7 @@ class CoinRound:
 
     def law(self, floor: float) -> LossLaw:
         """Return a law of losses whose profile is at least the round's; below `floor` infinite."""
-        groups, left = _groups(self.clients, self.probability, 0.1 * floor)
+        groups, left = numbers(self.clients, self.probability, 0.1 * floor)
         parts = [(w, LawRound(self.messages, a, 1, b / self.clients)) for a, b, w in groups]
 
         def profile(epsilons: Floats) -> Floats:
@@ -77,10 +77,17 @@ class CoinRound:
 
 
 @lru_cache(maxsize=64)
-def _groups(
-    clients: int, probability: float, rare: float
+def numbers(
+    clients: int, probability: float, rare: float, groups: int = _GROUPS
 ) -> tuple[tuple[tuple[int, int, float], ...], float]:
-    """Return groups of numbers, smallest, largest and chance rounded up, and what is left over."""
+    """Return how many may join, in groups: smallest, largest and chance rounded up; and the rest.
+
+    Args:
+        clients: N >= 1, each with a coin.
+        probability: of joining.
+        rare: chance of numbers that may be left out; theirs is what is left over.
+        groups: how many at most, or about.
+    """
     law = binom(clients, probability)
     low = max(1, int(law.ppf(rare / 4.0)) - 1)
     high = min(clients, int(law.isf(rare / 4.0)) + 1)
@@ -88,7 +95,7 @@ def _groups(
     slack = 1.0 + 1e-14 * (1.0 + float(gammaln(clients + 1.0)))
     below = 0.0 if low == 1 else float(law.cdf(low - 1))
     left = (below + float(law.sf(high))) * (1.0 + 1e-6) * slack
-    ratio = max(_RATIO, math.exp(math.log(high / low) / _GROUPS)) if high > low else _RATIO
+    ratio = max(_RATIO, math.exp(math.log(high / low) / groups)) if high > low else _RATIO
     chances, found, first = law.pmf(np.arange(low, high + 1)), [], low
     while first <= high:
         last = min(high, max(first, int(first * ratio)))

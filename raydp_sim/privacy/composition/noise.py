@@ -142,17 +142,25 @@ class NoiseRound:
             >>> bool(law.profile(np.array([0.1]))[0] >= law.swapped().profile(np.array([0.1]))[0])
             True
         """
-        front = self._connected(self.removed, self.most, floor)
+        front = knotted(self.removed, self.most, floor)
         if self.rate == 1.0:
             return connect(*front)
         most = -math.log1p(-self.rate) * _UP
-        return join(connect_side(*front), connect_side(*self._connected(self.added, most, floor)))
+        return join(connect_side(*front), connect_side(*knotted(self.added, most, floor)))
 
-    def _connected(self, profile: Profile, most: float, floor: float) -> tuple[Floats, Floats]:
-        if most == math.inf:
-            most = 1.0
-            # What is left beyond counts as infinite, so it need not be below the floor.
-            while most < 500.0 and profile(np.array([most]))[0] > floor:
-                most *= 1.5
-        knots = spaced(profile, most, floor, _KNOTS)
-        return knots, profile(np.append(0.0, knots))
+
+def knotted(profile: Profile, most: float, floor: float) -> tuple[Floats, Floats]:
+    """Return knots of a profile up to where it is next to nothing, and its values at 0 and there.
+
+    Args:
+        profile: upper bounds at epsilons >= 0.
+        most: the largest loss; inf where there is none.
+        floor: below which losses count as infinite.
+    """
+    if most == math.inf:
+        most = 1.0
+        # What is left beyond counts as infinite, so it need not be below the floor.
+        while most < 500.0 and profile(np.array([most]))[0] > floor:
+            most *= 1.5
+    knots = spaced(profile, most, floor, _KNOTS)
+    return knots, profile(np.append(0.0, knots))

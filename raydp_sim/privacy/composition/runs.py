@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,7 +43,7 @@ class RdpRun(RunBound):
         """Return the least epsilon over whole orders."""
 
         def total(orders: Array) -> Array:
-            vectors = [times * self.curve(event, orders) for event, times in events]
+            vectors = [times * _curve(self, event, orders.tobytes()) for event, times in events]
             summed: Array = sum(vectors[1:], start=vectors[0])
             return summed
 
@@ -50,6 +51,14 @@ class RdpRun(RunBound):
         if math.isinf(best.epsilon):
             raise NotApplicable(f"{self.name} holds at no order tried")
         return Result(best.epsilon, best.alpha, self.note)
+
+
+@lru_cache(maxsize=4096)
+def _curve(run: RdpRun, event: Any, orders: bytes) -> Array:
+    """Return one event's divergences: a run that goes on asks for those of one release again."""
+    values = run.curve(event, np.frombuffer(orders))
+    values.flags.writeable = False
+    return values
 
 
 def added(name: str, bound: RdpBound, events: tuple[type[Any], ...], **more: Any) -> RdpRun:

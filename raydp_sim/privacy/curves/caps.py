@@ -39,6 +39,8 @@ _PURE: dict[type, Callable[[Any], tuple[float, ...]]] = {
     ev.GaussianRelease: lambda e: (math.inf,),
     ev.GaussianReport: lambda e: (math.inf,),
     ev.SubsampledGaussian: lambda e: (math.inf,),
+    ev.SubsampledGaussianRelease: lambda e: (math.inf,),
+    ev.SelfSampledGaussianRelease: lambda e: (math.inf,),
     ev.LaplaceRelease: lambda e: (e.epsilon,),
     # Adding a record costs less than removing it.
     ev.SubsampledLaplace: lambda e: (subsample(e.epsilon, 0.0, e.rate)[0],),

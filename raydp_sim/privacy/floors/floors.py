@@ -240,6 +240,12 @@ def _noisy(event: ev.LaplaceRelease | ev.SubsampledLaplace, rate: float = 1.0) -
     return [[answers(*coin).sampled(rate) for coin in law] for law in laws]
 
 
+def _sampled_noise(
+    event: ev.SubsampledGaussianRelease | ev.SelfSampledGaussianRelease,
+) -> Asked:
+    return [[shifted(1.0 / event.noise_multiplier).sampled(event.rate)]]
+
+
 # One round's questions, by kind of event and the run's delta.
 _ROUNDS: dict[type, Callable[[Any, float], Asked]] = {
     ev.Shuffle: lambda e, delta: _batch(e, e.n, 1.0),
@@ -252,6 +258,9 @@ _ROUNDS: dict[type, Callable[[Any, float], Asked]] = {
     ev.SubsampledGaussianShuffle: lambda e, delta: _noisy_batch(e, e.sampled, e.rate),
     # Neighbours add or remove one record: whoever is not drawn leaves the view without it.
     ev.SubsampledGaussian: lambda e, delta: [[shifted(1.0 / e.noise_multiplier).sampled(e.rate)]],
+    # All others hold what is farthest from the victim: unused, it leaves the view of its neighbour.
+    ev.SubsampledGaussianRelease: lambda e, delta: _sampled_noise(e),
+    ev.SelfSampledGaussianRelease: lambda e, delta: _sampled_noise(e),
     ev.LaplaceRelease: lambda e, delta: _noisy(e),
     ev.SubsampledLaplace: lambda e, delta: _noisy(e, e.rate),
     ev.LocalReport: lambda e, delta: _guaranteed(e),

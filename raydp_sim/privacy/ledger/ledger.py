@@ -22,7 +22,9 @@ from raydp_sim.privacy.ledger.sizes import rounded
 from raydp_sim.privacy.ledger.views import (
     BUDGET,
     NONE,
+    ONCE,
     OPEN_ENDED,
+    PARALLEL,
     SEEN,
     VIEWS,
     Guarantee,
@@ -33,7 +35,7 @@ from raydp_sim.privacy.ledger.views import (
 from raydp_sim.privacy.spent import Spent, rounded_up, spent
 from raydp_sim.random import Ids
 
-Rule = Literal["laws", "divergences", "plan"]
+Rule = Literal["laws", "divergences", "plan", "once"]
 """How a client's charges are added up; see `Ledger`."""
 Agreed = tuple[tuple[Event, Release | None, int], ...]
 """What a client in every release is charged at most: report, release, and how often."""
@@ -66,6 +68,10 @@ class Ledger:
     * "divergences": Renyi divergences, order by order, as budgets are kept (`filter`).
     * "plan": what a client in every planned release is charged, from the first release on: where
       what was released may end the run, when it ended tells something too.
+    * "once": every client is charged once at most, and refused otherwise. Then releases have
+      disjoint clients, and whatever decides on later ones, a client's data are protected as its own
+      release protects them: parallel composition. The dearest release that the plan allows is what
+      the run costs, and a dearer one is refused.
 
     A charge costs participants times orders, whatever was charged before.
 
@@ -138,14 +144,17 @@ class Ledger:
         if (wrong := self.refuses(event, release)) is not None:
             raise ValueError(wrong)
         who = None if len(participants) == self.clients else participants
+        if self.rule == "once" and self._taken.any(participants):
+            raise ValueError("a client is charged twice, in a run whose clients serve once")
         if release is not None:
-            cost, pure = self._cost(release), pure_epsilon(release)
             everyone = charged_to_all(release)
             paid = times if everyone or len(participants) else 0
             self.shuffled[release] = self.shuffled.get(release, 0) + paid
             if paid:
-                self._spent.add(paid * cost, paid * pure, None if everyone else who)
-                self._laws.add(release, paid)
+                if self.rule != "once":  # where one charge is all there is to a client
+                    cost, pure = self._cost(release), pure_epsilon(release)
+                    self._spent.add(paid * cost, paid * pure, None if everyone else who)
+                    self._laws.add(release, paid)
                 everybody = paid if everyone or who is None else 0
                 self._by_everyone[release] = self._by_everyone.get(release, 0) + everybody
                 if release in self._unasked or len(self._by_everyone) <= _FLOORS:
@@ -155,6 +164,8 @@ class Ledger:
 
     def refuses(self, event: Event, release: Release | None = None) -> str | None:
         """Return why a charge does not go with those before it; None if it does."""
+        if (dear := self._too_dear(event, release)) is not None:
+            return dear
         before = [known for known, times in self.charged.items() if times]
         units = {known.unit for known in (*before, event, *self.shuffled)}
         if release is not None:
@@ -170,6 +181,20 @@ class Ledger:
         if len({charged_to_all(known) for known in (*self.shuffled, release)}) > 1:
             return "a run charges all eligible clients or participants, never both"
         return None
+
+    def _too_dear(self, event: Event, release: Release | None) -> str | None:
+        """Return that a release costs more than any that is planned, where clients serve once."""
+        if self.rule != "once" or not self.plan:
+            return None
+        if release is None:
+            cost, most = event.epsilon, self.plan[0][0].epsilon
+        else:
+            cost, most = pure_epsilon(release), self._dearest.epsilon
+            if cost > most:  # else it is known without asking any bound
+                cost = spent([(release, 1)], self.delta).epsilon
+        if cost <= most * (1.0 + 1e-9):
+            return None
+        return f"it costs epsilon {cost:.6g}, and no release was to cost more than {most:.6g}"
 
     def guarantee(self) -> Guarantee:
         """Return what has been proved for the worst and the median client.
@@ -198,6 +223,8 @@ class Ledger:
     def epsilons(self) -> Array:
         """Return every client's epsilon, in the view that `guarantee` reports."""
         found, counts = self.guarantee(), self.participations()
+        if self.rule == "once" and found.amplified:
+            return np.where(counts > 0, found.epsilon, 0.0)
         if self.rule == "plan":
             everyone = found.amplified and self._spent.rows is None
             return np.where(everyone | (counts > 0), found.epsilon, 0.0)
@@ -228,6 +255,8 @@ class Ledger:
                 released; None where only reports count.
             budget: of every client.
         """
+        if self.rule == "once":
+            return np.asarray(self._taken.totals() == 0)
         if release is None:
             taken = self._taken
             return budget.allows_basic(taken.epsilons(), taken.deltas(), event.epsilon, event.delta)
@@ -275,6 +304,7 @@ class Ledger:
             delta = math.fsum(times * event.delta for event, _, times in self.plan)
             median = epsilon if self._taken.middle() else 0.0
             return Guarantee(epsilon, delta, median, bound, assumption + OPEN_ENDED)
+        assumption += ONCE if self.rule == "once" else ""
         return Guarantee(*self._taken.worst(), self._taken.median(), bound, assumption)
 
     def _amplified(self) -> Guarantee:
@@ -286,17 +316,24 @@ class Ledger:
 
     def _added_up(self) -> Guarantee:
         view = view_of(next(iter(self.shuffled)), self.collector)
-        if self.rule == "plan":
+        if self.rule in ("plan", "once"):
             whole = Spent(0.0, "pure")
+            once = self.rule == "once"
             if any(self.shuffled.values()):
-                whole = self._of_plan
-            everyone = self._spent.rows is None or self._taken.middle() > 0
+                whole = self._dearest if once else self._of_plan
+            everyone = (self._spent.rows is None and not once) or self._taken.middle() > 0
             median = whole.epsilon if everyone else 0.0
-            return Guarantee(whole.epsilon, self.delta, median, whole.bound, view + OPEN_ENDED)
+            view += ONCE if once else OPEN_ENDED
+            return Guarantee(whole.epsilon, self.delta, median, whole.bound, view)
         if (found := self._by_laws()) is not None:
             worst, median = found
             return Guarantee(worst.epsilon, self.delta, median, worst.bound, view)
         return Guarantee(self._spent.worst, self.delta, self._spent.median(), "rdp-best", view)
+
+    @property
+    def _dearest(self) -> Spent:
+        """What one of the planned releases costs at most, without regard to delta."""
+        return Spent(max(pure_epsilon(release) for release in self._planned), PARALLEL)
 
     @cached_property
     def _of_plan(self) -> Spent:

@@ -42,12 +42,13 @@ def packed(content: bytes) -> bytes:
     return _HEAD.pack(MARK, len(content), _checksum(content)) + content
 
 
-def records(file: BinaryIO, name: str | Path) -> Iterator[Record]:
+def records(file: BinaryIO, name: str | Path, after: int = 0) -> Iterator[Record]:
     """Yield the records that are whole now; what is appended meanwhile is not looked at.
 
     Args:
         file: open for reading, which the caller may also do between two records.
         name: of the file, for messages.
+        after: where a record ended; those before it are left out.
 
     Raises:
         InputError: names the file, if it is not a log or damaged before its last record.
@@ -56,7 +57,7 @@ def records(file: BinaryIO, name: str | Path) -> Iterator[Record]:
     file.seek(0)
     if file.read(len(FORMAT)) != FORMAT:
         raise InputError(f"{name}: the file is damaged: it does not begin as a log does")
-    start = len(FORMAT)
+    start = max(after, len(FORMAT))
     while start < size:
         file.seek(start)
         content = _content(file.read(min(_HEAD.size, size - start)), file, size - start)

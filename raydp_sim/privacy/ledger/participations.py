@@ -58,6 +58,10 @@ class Participations:
         if self.sums is not None:
             self.sums[:, where] += times * loss[:, None]
 
+    def any(self, participants: Ids | range) -> bool:
+        """Say whether one of some clients has taken part."""
+        return self.everyone > 0 or bool(self.counts[_index(participants)].any())
+
     def epsilons(self) -> Array:
         """Return each client's sum of epsilons."""
         if self.sums is not None:

@@ -195,6 +195,25 @@ def charges(folder: Path, repetition: int | None = None) -> Iterator[Charge]:
             last = key
 
 
+def logged_after(folder: Path, end: int) -> tuple[list[dict[str, Any]], int] | None:
+    """Return rows that were logged after a place, in the order of charging, and the next place.
+
+    None where there is no log: none yet, or the run is over and `read` has all rows.
+
+    Args:
+        folder: of the ledger.
+        end: the place; 0 at first.
+    """
+    with contextlib.ExitStack() as stack:
+        if (file := _opened(folder / LOG, stack)) is None:
+            return None
+        rows = []
+        for record in records(file, file.name, end):
+            rows.append(_row(record.content))
+            end = record.end
+        return rows, end
+
+
 def _opened(path: Path, stack: contextlib.ExitStack) -> BinaryIO | None:
     try:
         return stack.enter_context(open(path, "rb"))

@@ -10,9 +10,11 @@ from raydp_sim.privacy.events import (
     LaplaceRelease,
     LocalReport,
     Release,
+    SelfSampledGaussianRelease,
     SelfSampledShuffle,
     ShuffledRelease,
     SubsampledGaussian,
+    SubsampledGaussianRelease,
     SubsampledGaussianShuffle,
     SubsampledMultiMessage,
     SubsampledShuffle,
@@ -25,6 +27,8 @@ _SAMPLED = (
     SubsampledGaussianShuffle,
     CldpRound,
     SubsampledGaussian,
+    SubsampledGaussianRelease,
+    SelfSampledGaussianRelease,
 )
 
 
@@ -80,6 +84,13 @@ BUDGET = "budget"
 """The name of what a filter proves: nobody takes part whose budget that might exceed."""
 VIEWS = {LocalReport: LOCAL, CentralRelease: CENTRAL, ShuffledRelease: _TOGETHER}
 OPEN_ENDED = "; all planned releases are charged at once, since what was released may end the run"
+PARALLEL = "parallel-composition"
+"""The name of what holds where clients serve once: the dearest release is what a run costs."""
+ONCE = (
+    "; every client serves in one release only, so by parallel composition over disjoint clients "
+    "the run costs what its dearest release may; whoever stays away is taken to do so without "
+    "regard to what it was asked"
+)
 BY_DATA = (
     "; BUT HERE who stays away is chosen by the clients' data (population.availability): this is "
     "what the releases would cost if it were not, and no guarantee of this run"
@@ -125,6 +136,9 @@ def view_of(release: Release, collector: str = "server") -> str:
     if isinstance(release, GaussianReport):
         seen = SEEN if collector == "server" else LOCAL[1]
         view = f"{seen}; neighbours replace one client's data"
+    if isinstance(release, SubsampledGaussianRelease | SelfSampledGaussianRelease):
+        coins = isinstance(release, SelfSampledGaussianRelease)
+        view = f"{CENTRAL[1]}; {_COINS if coins else _WHO[True]}"
     if isinstance(release, SubsampledGaussian):
         # Its neighbours are not those of all other events.
         view = CENTRAL[1].replace("replace one client's data", "add or remove one client")
