@@ -7,3 +7,4 @@ from raydp_sim.check.suite import TASK_CHECKS as TASK_CHECKS
 from raydp_sim.check.suite import check_mechanism as check_mechanism
 from raydp_sim.check.suite import check_model as check_model
 from raydp_sim.check.suite import check_task as check_task
+from raydp_sim.check.suite import checks_of as checks_of

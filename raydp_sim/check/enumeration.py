@@ -1,11 +1,12 @@
 """Exact moments and losses of mechanisms whose reports are symbols of a finite alphabet."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from raydp_sim.check.samples import SERVER
-from raydp_sim.mechanisms.base import Floats, Mechanism
+from raydp_sim.mechanisms.base import Counts, Floats, Mechanism
 
 
 class Parts(NamedTuple):
@@ -30,13 +31,17 @@ class Parts(NamedTuple):
 
 def contributions(mechanism: Mechanism) -> Parts:
     """Decode every symbol at every message index by itself."""
-    zero = mechanism.zero()
-    constant = mechanism.decode(zero, SERVER)
+    return contributions_of(lambda counts: mechanism.decode(counts, SERVER), mechanism.zero())
+
+
+def contributions_of(decode: Callable[[Counts], Floats], zero: Counts) -> Parts:
+    """Decode every cell of an accumulator by itself."""
+    constant = decode(zero)
     added = np.empty((*zero.shape, len(constant)))
     for place in np.ndindex(zero.shape):
         counts = zero.copy()
         counts[place] = 1
-        added[place] = mechanism.decode(counts, SERVER) - constant
+        added[place] = decode(counts) - constant
     return Parts(constant, added)
 
 
@@ -51,9 +56,14 @@ def exact_moments(
         >>> round(float(mean[0, 0]), 9), round(float(variance[0]), 6)
         (1.0, 0.920674)
     """
-    constant, added = contributions(mechanism) if parts is None else parts
-    mean, variance = np.tile(constant, (len(values), 1)), np.zeros(len(values))
-    for law, part in zip(mechanism.laws(values), added, strict=True):
+    return moments(mechanism.laws(values), contributions(mechanism) if parts is None else parts)
+
+
+def moments(laws: list[Floats], parts: Parts) -> tuple[Floats, Floats]:
+    """Return mean and summed variance of a decoded report, per row of the laws of its messages."""
+    rows = len(laws[0])
+    mean, variance = np.tile(parts.constant, (rows, 1)), np.zeros(rows)
+    for law, part in zip(laws, parts.added, strict=True):
         expected = law @ part
         mean += expected
         variance += law @ (part**2).sum(axis=1) - (expected**2).sum(axis=1)

@@ -12,7 +12,7 @@ from raydp_sim.check.samples import ALPHA, reports
 from raydp_sim.check.subject import Subject
 from raydp_sim.mechanisms.base import Floats
 
-_DRAWN = 20_000
+DRAWN = 20_000
 # A cell of a chi-square table is expected to hold at least so many.
 _CELL = 20
 _ROUNDING = 1e-9
@@ -46,7 +46,7 @@ def followed(subject: Subject) -> str:
     _ = subject.laws
     mechanism = subject.mechanism
     for number, value in enumerate(subject.values[[0, 1 % len(subject.values), -1]]):
-        payload = reports(mechanism, np.tile(value, (_DRAWN, 1)), first=_DRAWN * number)
+        payload = reports(mechanism, np.tile(value, (DRAWN, 1)), first=DRAWN * number)
         laws = mechanism.laws(value[None])
         require(
             payload.dtype.kind in "iu" and payload.ndim == 2,
@@ -65,23 +65,23 @@ def followed(subject: Subject) -> str:
             joint.append((first * len(other) + second, np.outer(law, other).ravel()))
         # The joint table repeats two margins, so it is judged apart.
         for name, group in (("messages", tables), ("first two messages jointly", joint)):
-            chance = _chance(group)
+            found = chance(group)
             require(
-                chance > ALPHA,
-                f"the {name} of {_DRAWN:,} reports of one input have chance {chance:.1g} by `laws`",
+                found > ALPHA,
+                f"the {name} of {DRAWN:,} reports of one input have chance {found:.1g} by `laws`",
             )
-    return f"3 inputs, {_DRAWN:,} reports each, chi-square"
+    return f"3 inputs, {DRAWN:,} reports each, chi-square"
 
 
-def _chance(tables: list[tuple[NDArray[np.int_], Floats]]) -> float:
+def chance(tables: list[tuple[NDArray[np.int_], Floats]]) -> float:
     """Return the p-value of all tables together, 0 where the impossible happened."""
     statistic, freedom = 0.0, 0
     for symbols, law in tables:
         seen = np.bincount(symbols, minlength=len(law))
         if seen[law == 0.0].sum():
             return 0.0
-        large = law * _DRAWN >= _CELL
-        expected = np.append(law[large] * _DRAWN, law[~large].sum() * _DRAWN)
+        large = law * DRAWN >= _CELL
+        expected = np.append(law[large] * DRAWN, law[~large].sum() * DRAWN)
         counted = np.append(seen[large], seen[~large].sum())
         kept = expected >= _CELL
         statistic += float(((counted - expected)[kept] ** 2 / expected[kept]).sum())

@@ -6,12 +6,14 @@ from tempfile import TemporaryDirectory
 
 from raydp_sim.check import accuracy, admission, contract, laws, sampled
 from raydp_sim.check.finding import Check, Finding
+from raydp_sim.check.keys import KEY_CHECKS
 from raydp_sim.check.models import MODEL_CHECKS, ModelSubject
 from raydp_sim.check.subject import Subject
 from raydp_sim.check.tasks import clients, readers, runs
 from raydp_sim.check.tasks import contract as protocol
 from raydp_sim.check.tasks.subject import TaskSubject
 from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.mechanisms.leveled import Leveled
 from raydp_sim.models.base import Classifier
 from raydp_sim.scenario import Scenario
 
@@ -61,6 +63,12 @@ TASK_CHECKS: tuple[Check[TaskSubject], ...] = (
 )
 
 
+def checks_of(mechanism: Mechanism) -> tuple[Check[Subject], ...]:
+    """Return the checks of a mechanism: those of keys as well, if it has some."""
+    keys = KEY_CHECKS if isinstance(mechanism, Leveled) else ()
+    return (*MECHANISM_CHECKS, *keys)
+
+
 def check_mechanism(
     mechanism: Mechanism, progress: Callable[[str], None] | None = None
 ) -> list[Finding]:
@@ -77,7 +85,7 @@ def check_mechanism(
         0
     """
     subject, findings = Subject(mechanism), []
-    for each in MECHANISM_CHECKS:
+    for each in checks_of(mechanism):
         if progress is not None:
             progress(each.name)
         findings.append(each(subject))

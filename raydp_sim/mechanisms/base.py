@@ -48,11 +48,13 @@ class Target(Piece):
 class Messages(NamedTuple):
     """What `n` clients send: `payload[i, l]` is message l of client i.
 
-    `clipped` counts the values that the mechanism itself had to clip, for the analyst.
+    `clipped` counts the values that the mechanism itself had to clip, for the analyst. `keys[i, j]`
+    is for the readers of level j alone, where there are levels.
     """
 
     payload: NDArray[Any]
     clipped: int = 0
+    keys: NDArray[Any] | None = None
 
 
 class Mechanism(Piece):
@@ -153,6 +155,10 @@ class Mechanism(Piece):
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Randomize values that `domain.admit` has let through, one row per client."""
 
+    def messages_of(self, admitted: Admitted, stream: ClientStream) -> Messages:
+        """Randomize what was admitted: `messages`, for whoever need not look at all of it."""
+        return self.messages(admitted.values, stream)
+
     # Noise inside local steps (`randomizer.Walk`): most mechanisms randomize a value once.
 
     @property
@@ -179,7 +185,7 @@ class Mechanism(Piece):
 
     def randomize(self, values: Any, stream: ClientStream) -> Messages:
         """Check the values against the domain, then randomize them."""
-        return self.messages(self.admit(values, stream.ids).values, stream)
+        return self.messages_of(self.admit(values, stream.ids), stream)
 
     def encode(self, payload: NDArray[Any]) -> NDArray[np.uint8]:
         """Pack each report into ceil(bits / 8) bytes."""
@@ -232,6 +238,14 @@ class Mechanism(Piece):
         whose messages are correlated, such as shares of a secret, must not state any.
         """
         return (self.event().epsilon,) if self.messages_per_report == 1 else None
+
+    @property
+    def entropy(self) -> float:
+        """Bits of randomness that a report draws, for the value that takes most; none public.
+
+        Only mechanisms with a finite alphabet state it.
+        """
+        raise NotImplementedError
 
     def noise_multiplier(self) -> float:
         """Return the noise's standard deviation over the ball's diameter, if it is `normal`."""

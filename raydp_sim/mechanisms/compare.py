@@ -224,6 +224,8 @@ def _offer(built: Mechanism, clients: int, bound: str = "") -> Offer:
 def built_with(cls: type[Mechanism], budget: Budget, **wishes: Any) -> Mechanism:
     """Build a kind at a budget: radius 1, as many categories as dimensions, else its defaults.
 
+    Sketches keep an eighth of the numbers.
+
     A kind that takes one number only gets dimension 1. Parameters without a default are those of
     its first example. `wishes` are parameters for those kinds that have them.
 
@@ -245,7 +247,8 @@ def built_with(cls: type[Mechanism], budget: Budget, **wishes: Any) -> Mechanism
         given[cls.epsilon_field] = budget.epsilon
         if cls.delta_field is not None:
             given[cls.delta_field] = budget.delta
-    own = {"radius": 1.0, "categories": max(2, budget.dimension), **wishes}
+    own = {"radius": 1.0, "categories": max(2, budget.dimension)}
+    own |= {"kept": max(1, budget.dimension // 8), **wishes}
     given |= {name: value for name, value in own.items() if name in fields}
     refusals: list[str] = []
     for dimension in dict.fromkeys((budget.dimension, None, 1)):

@@ -1,7 +1,8 @@
 """The values a mechanism accepts, and how values outside are refused or clipped."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,22 +15,60 @@ Floats = NDArray[np.float64]
 _TOLERANCE = 1e-9
 # Doubles looked at together when values are checked.
 _CACHED = 1 << 15
+# Of single floats more fit, and rows are long.
+_SINGLES = 1 << 18
 
 
 Clip = Literal["clamp", "radial"]
 """How a vector outside an l_inf ball is clipped: coordinate by coordinate, or scaled down."""
 
 
-class Admitted(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Admitted:
     """Values inside a domain.
 
     Attributes:
-        values: one row each.
+        given: one row each, of doubles; where they are still to be clamped, of single floats.
         share: by how much of its norm each row was clipped, in [0, 1]; None if none was.
+        clamp: bound of every number, where those given are still to be clamped.
+
+    Example:
+        >>> whole = Admitted(np.array([[0.5, 3.0]], np.float32), None, clamp=1.0)
+        >>> whole.values.tolist(), whole.at(slice(0, 1), np.array([[1]])).tolist()
+        ([[0.5, 1.0]], [[1.0]])
     """
 
-    values: Floats
+    given: NDArray[Any]
     share: Floats | None
+    clamp: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @cached_property
+    def values(self) -> Floats:
+        """All of them."""
+        return self._clamped(self.given)
+
+    def at(self, rows: slice, columns: NDArray[np.int64]) -> Floats:
+        """Return a few numbers of some rows: a gradient is long, and clamping all of it takes time.
+
+        Args:
+            rows: which.
+            columns: of each row, (rows, numbers).
+        """
+        return self._clamped(np.take_along_axis(self.given[rows], columns, axis=1))
+
+    def take(self, rows: Any) -> "Admitted":
+        """Return some of the rows."""
+        share = None if self.share is None else self.share[rows]
+        return Admitted(self.given[rows], share, self.clamp)
+
+    def _clamped(self, some: NDArray[Any]) -> Floats:
+        if self.clamp is None:
+            return some
+        doubles = some.astype(np.float64)
+        return np.clip(doubles, -self.clamp, self.clamp, out=doubles)
 
 
 @dataclass(frozen=True)
@@ -84,9 +123,9 @@ class Domain:
             InputError: names the client and the coordinate of the first value refused.
         """
         if self.norm == "linf" and on_out_of_range == "clip" and clip == "clamp":
-            clamped = self._clamped(given)
-            if clamped is not None:
-                return clamped
+            measured = self._measured(given)
+            if measured is not None:
+                return measured
         values = self._numbers(given)
         ids = np.arange(len(values)) if ids is None else np.asarray(ids)
         size = self._sizes(values)
@@ -165,27 +204,23 @@ class Domain:
             )
         return np.asarray(given, dtype=np.float64)
 
-    def _clamped(self, given: Any) -> Admitted | None:
-        """Clamp long vectors of single floats in one pass; None where something else is to be said.
+    def _measured(self, given: Any) -> Admitted | None:
+        """Measure vectors of single floats as they are; None where something else is to be said.
 
-        Gradients come so, and making doubles of them, measuring and clamping them one after the
-        other would read and write them three times. The results are the same.
+        Gradients come so. Making doubles of them and clamping those would take longer than all the
+        rest, and whoever sends a few coordinates needs no others. The results are the same.
         """
         alike = isinstance(given, np.ndarray) and given.dtype == np.float32 and given.ndim == 2
         if not alike or given.shape[1] != self.width:
             return None
-        values, sizes = np.empty(given.shape), np.empty(len(given))
-        step = max(1, _CACHED // self.width)
+        sizes, step = np.empty(len(given)), max(1, _SINGLES // self.width)
         for first in range(0, len(given), step):
-            single, part = given[first : first + step], values[first : first + step]
-            sizes[first : first + step] = self._size(single)
-            np.copyto(part, single)
-            np.clip(part, -self.radius, self.radius, out=part)
+            sizes[first : first + step] = self._size(given[first : first + step])
         if not np.isfinite(sizes).all():
             return None
         outside = sizes > self.radius * (1.0 + _TOLERANCE)
         share = np.where(outside, 1.0 - self.radius / np.maximum(sizes, 1e-300), 0.0)
-        return Admitted(values, share if outside.any() else None)
+        return Admitted(given, share if outside.any() else None, clamp=self.radius)
 
     def _shortened(self, values: Floats) -> Floats:
         """Return rows that are as far outside as the radius allows, in the same direction."""

@@ -2,11 +2,11 @@
 
 import math
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from scipy.special import expit
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
@@ -19,14 +19,21 @@ from raydp_sim.mechanisms.parts.categories import (
     coin,
     odd_overlap,
     stated,
+    step_down,
     step_up,
     symbols,
 )
-from raydp_sim.mechanisms.parts.hadamard import fwht
+from raydp_sim.mechanisms.parts.entropy import h2, rarer
+from raydp_sim.mechanisms.parts.hadamard_sign import HadamardSign
 from raydp_sim.mechanisms.wires.packing import index_bits
 from raydp_sim.mechanisms.wires.symbols import Symbols
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Ids, Stream
+
+# A budget that misses what the bit takes by less than this share is a rounding of it.
+_ROUNDING = 1e-9
+# Least probability of a 1, far above the steps of 2^-53 that it is drawn in.
+_LEAST = 1e-9
 
 
 class HadamardBit(Mechanism):
@@ -38,11 +45,17 @@ class HadamardBit(Mechanism):
     (e^epsilon_local - 1) a client's error is c^2 k - 1 for every category. As good as
     'hadamard-response' up to epsilon_local of about 1 and worse beyond.
 
-    The flip probability is a multiple of 2^-53, rounded up, so the loss is exact for what is drawn
-    and never above epsilon_local.
+    With a budget of randomness below the H2(1 / (e^epsilon_local + 1)) bits that this takes (Girgis
+    et al. 2020, (7.27) of Girgis 2024), the bit is 1 with probability q where the sign is +1 and q
+    e^-epsilon_local elsewhere, q <= 1/2 having that entropy; errors grow like 1/q.
+
+    Probabilities are multiples of 2^-53, rounded to the side that hides more, so the loss is exact
+    for what is drawn and never above epsilon_local.
 
     Fields:
         categories: how many there are, k, 2..1048576; clients hold whole numbers 0..k-1.
+        randomness: most bits of randomness of a report's bit, > 0; by default as many as it takes.
+            The column is public, and not counted.
 
     Example:
         >>> round(HadamardBit(epsilon_local=1.0, categories=10).worst_mse(), 6)
@@ -56,13 +69,21 @@ class HadamardBit(Mechanism):
         {"epsilon_local": 1.0, "categories": 5},
         {"epsilon_local": 0.2, "categories": 16, "dimension": 1},
         {"epsilon_local": 6.0, "categories": 9},
+        {"epsilon_local": 1.0, "categories": 5, "randomness": 0.5},
+        {"epsilon_local": 3.0, "categories": 8, "randomness": 0.25},
     )
 
     categories: Categories
+    randomness: Annotated[float, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> "HadamardBit":
         check_width(self.kind, self.dimension, self.categories)
+        if self.randomness is not None and rarer(self.randomness) < _LEAST:
+            raise ValueError(
+                f"randomness is {self.randomness:g} bits; a bit with so little is hardly ever 1: "
+                f"give at least {h2(_LEAST):.2g}"
+            )
         return self
 
     @property
@@ -81,22 +102,37 @@ class HadamardBit(Mechanism):
         return Symbols(2 * self.columns)
 
     @cached_property
-    def _flip(self) -> float:
-        return step_up(float(expit(-allowed(self.need_epsilon()))))
+    def sign(self) -> HadamardSign:
+        """What the reader computes."""
+        flip = step_up(float(expit(-allowed(self.need_epsilon()))))
+        if self.randomness is None or h2(flip) <= self.randomness * (1.0 + _ROUNDING):
+            return HadamardSign(self.categories, 1.0 - flip, flip)
+        up = step_down(rarer(self.randomness))
+        down = step_up(up * math.exp(-allowed(self.need_epsilon())))
+        return HadamardSign(self.categories, up, down)
 
     @property
-    def _gap(self) -> float:
-        return 1.0 - 2.0 * self._flip
+    def entropy(self) -> float:
+        """Bits of randomness of a report's bit."""
+        return self.sign.entropy
+
+    @property
+    def _symmetric(self) -> bool:
+        return self.sign.up + self.sign.down == 1.0
 
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Draw a column and a coin from one word per client."""
-        size, upright = self.columns, 1.0 - self._flip
+        size, up, down, symmetric = self.columns, self.sign.up, self.sign.down, self._symmetric
 
         def draw(own: Floats, part: ClientStream) -> NDArray[Any]:
             high, low = (word[:, 0] for word in part.words("report"))
             column: Ids = bits_beside(low, size, part)
-            bit = coin(high, low, upright).view(np.uint8)
-            bit ^= odd_overlap(codes(own), column)
+            bit = coin(high, low, up).view(np.uint8)
+            minus = odd_overlap(codes(own), column)
+            if symmetric:
+                bit ^= minus
+            else:
+                bit = np.where(minus, coin(high, low, down), bit)
             column += column
             column += bit
             return column
@@ -105,35 +141,31 @@ class HadamardBit(Mechanism):
 
     def decode(self, counts: Counts, stream: Stream) -> Floats:
         """Estimate the frequencies by transforming the sums of signs per column."""
-        signs = (counts[:, 1::2] - counts[:, 0::2]).astype(np.float64)
-        scale = self._gap * max(1, int(counts.sum()))
-        return np.asarray(fwht(signs)[0, : self.categories] / scale)
+        return self.sign.decode(counts)
 
     def event(self) -> LocalReport:
         """Return the report's exact loss, rounded up."""
-        return stated(self.need_epsilon(), math.log1p(self._gap / self._flip))
+        return stated(self.need_epsilon(), self.sign.loss)
 
-    def randomizer(self) -> str:
-        """Name the message's law: a uniform index into the category's K bits, one flipped."""
-        return "rbin"
+    def randomizer(self) -> str | None:
+        """Name the message's law: a uniform index into the category's K bits, one flipped.
+
+        With a budget of randomness the two signs flip unequally, and it has no name.
+        """
+        return "rbin" if self._symmetric else None
 
     def mse(self, values: Floats) -> Floats:
-        """Return each client's exact error, the same for every category."""
-        return np.full(len(values), self.worst_mse())
+        """Return each client's exact error."""
+        return self.sign.mse(values)
 
     def worst_mse(self) -> float:
-        """Return the error of a client: a decoded report is 1 / gap or its negative k times."""
-        return self.categories / self._gap**2 - 1.0
+        """Return the error of a client; with a budget, of one in category 0, whose sign is +1."""
+        return self.sign.worst_mse()
 
     def variance(self, mean: Floats, reports: int) -> Floats:
-        """Return 1 / gap^2, the square of every decoded entry, less its mean's at these shares."""
-        return np.asarray((self._gap**-2 - np.clip(mean, 0.0, 1.0)) / reports)
+        """Return the square of every decoded entry, less its mean's, at these shares."""
+        return self.sign.variance(mean, reports)
 
     def laws(self, values: Floats) -> list[Floats]:
         """Return the probabilities of `2 column + bit`."""
-        column = np.arange(self.columns, dtype=np.uint32)
-        minus = odd_overlap(codes(values[:, 0])[:, None], column)
-        law = np.empty((len(values), 2 * self.columns))
-        law[:, 0::2] = (self._flip + self._gap * minus) / self.columns
-        law[:, 1::2] = (1.0 - self._flip - self._gap * minus) / self.columns
-        return [law]
+        return self.sign.laws(values)

@@ -17,6 +17,7 @@ from raydp_sim.mechanisms.parts.categories import (
     step_up,
     symbols,
 )
+from raydp_sim.mechanisms.parts.entropy import law_entropy
 from raydp_sim.mechanisms.wires.symbols import Symbols
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
@@ -118,6 +119,11 @@ class KaryResponse(Mechanism):
     def alphabet(self) -> int:
         """Return the number of categories."""
         return self.categories
+
+    @property
+    def entropy(self) -> float:
+        """Bits of randomness of a report, the same for every category."""
+        return float(law_entropy(self.laws(np.zeros((1, 1)))[0])[0])
 
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error, the same for every category."""

@@ -2,7 +2,7 @@
 
 import math
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -47,6 +47,8 @@ class PrivUnit(Mechanism):
         radius: of the l2 ball, > 0.
         variant: "exact", V uniform on the sphere, or "gaussian", V normal: a little more error,
             which vanishes as the dimension grows. One dimension is randomized response in both.
+        precision: "double", or "single", which halves the bits; reports are rounded to it after
+            they are made, so no more is learned from them.
 
     Example:
         >>> PrivUnit(epsilon_local=1.0, dimension=10, radius=1.0).mse(np.eye(10)[:1]).round(4)
@@ -62,10 +64,12 @@ class PrivUnit(Mechanism):
         {"epsilon_local": 6.0, "dimension": 5, "radius": 2.0},
         {"epsilon_local": 2.0, "dimension": 3, "radius": 1.0, "variant": "gaussian"},
         {"epsilon_local": 4.0, "dimension": 70, "radius": 1.0},
+        {"epsilon_local": 4.0, "dimension": 3, "radius": 1.0, "precision": "single"},
     )
 
     radius: Positive
     variant: Variant = "exact"
+    precision: Literal["double", "single"] = "double"
 
     @property
     def domain(self) -> Domain:
@@ -84,10 +88,11 @@ class PrivUnit(Mechanism):
 
     @cached_property
     def wire(self) -> Vectors:
-        """One message of doubles."""
+        """One message of numbers."""
         cap = self.cap
         longest = 1.0 if cap.variant == "exact" else math.sqrt(cap.dimension) + _TAIL
-        return Vectors(cap.dimension, self.scale * longest)
+        width: Literal[32, 64] = 32 if self.precision == "single" else 64
+        return Vectors(cap.dimension, self.scale * longest, width)
 
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Draw the height along the client's direction, then the rest at right angles to it."""
@@ -105,7 +110,8 @@ class PrivUnit(Mechanism):
             flipped = draw[rows, 0] < 0.5 - 0.5 * length / self.radius
             along = np.where(flipped, -height[rows], height[rows])
             self._lean(out[rows], unit, along, rest[rows])
-        return Messages(out[:, None, :])
+        sent = out.astype(np.float32) if self.precision == "single" else out
+        return Messages(sent[:, None, :])
 
     def _lean(self, normal: Floats, unit: Floats, height: Floats, rest: Floats) -> None:
         # Turn rows of normals into scale (height unit + what is at right angles), in place.

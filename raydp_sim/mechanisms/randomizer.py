@@ -25,7 +25,8 @@ class Clipped:
     Attributes:
         rows: values that lay outside the domain.
         share: sum of the parts of their norms that were cut away, in units of 2^-40.
-        cut: sum of what was taken from them (`exact_sum`), in units of `unit(radius)`.
+        cut: sum of what was taken from them (`exact_sum`), in units of `unit(radius)`; without
+            columns where nobody asks for it.
         inside: messages of values that the mechanism itself had to clip, though inside.
         values: all values that were randomized.
     """
@@ -50,7 +51,7 @@ class Clipped:
         return self.share / _SHARE / self.rows if self.rows else 0.0
 
 
-def nothing_clipped(mechanism: Mechanism) -> Clipped:
+def nothing_clipped(mechanism: Mechanism, sums_cut: bool = True) -> Clipped:
     """Return the counts of no values at all.
 
     Example:
@@ -58,7 +59,7 @@ def nothing_clipped(mechanism: Mechanism) -> Clipped:
         >>> nothing_clipped(make("2rr", epsilon_local=1.0)).rows
         0
     """
-    return Clipped(np.zeros((2, mechanism.domain.width), np.int64))
+    return Clipped(np.zeros((2, mechanism.domain.width if sums_cut else 0), np.int64))
 
 
 @dataclass
@@ -87,7 +88,7 @@ class Randomizer:
     _walk: Walk | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.clipped = nothing_clipped(self.mechanism)
+        self.clipped = nothing_clipped(self.mechanism, self.sums_cut)
 
     @property
     def walk(self) -> Walk:
@@ -157,21 +158,22 @@ class Randomizer:
             weights: in (0, 1], of each row, applied before it is randomized; a ball holds every
                 value that is scaled down.
         """
-        values = admitted.values if weights is None else admitted.values * weights[:, None]
         self._count(raw, admitted)
-        sent = self.mechanism.messages(values, stream)
+        if weights is not None:
+            admitted = Admitted(admitted.values * weights[:, None], admitted.share)
+        sent = self.mechanism.messages_of(admitted, stream)
         self.clipped.inside += sent.clipped
         return sent
 
     def _count_step(self, part: int, raw: Any, admitted: Admitted) -> None:
         """Count what was clipped in a step; directions change, so nothing is summed up of them."""
-        self.clipped.values += len(admitted.values)
+        self.clipped.values += len(admitted)
         if admitted.share is not None:
             self.clipped.rows += int((admitted.share > 0.0).sum())
             self.clipped.share += int(np.rint(admitted.share * _SHARE).astype(np.int64).sum())
 
     def _count(self, raw: Any, admitted: Admitted) -> None:
-        self.clipped.values += len(admitted.values)
+        self.clipped.values += len(admitted)
         if admitted.share is None:
             return
         rows = np.flatnonzero(admitted.share > 0.0)

@@ -11,6 +11,7 @@ from scipy.special import expit
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
 from raydp_sim.mechanisms.parts.categories import Categories, allowed, check_width, stated, step_up
 from raydp_sim.mechanisms.parts.eight_coins import EightCoins
+from raydp_sim.mechanisms.parts.entropy import h2
 from raydp_sim.mechanisms.wires.bitmaps import Bitmaps
 from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
@@ -96,6 +97,11 @@ class Rappor(Mechanism):
     def randomizer(self) -> str:
         """Name the report's law."""
         return "rappor"
+
+    @property
+    def entropy(self) -> float:
+        """Bits of randomness of the k coins of a report."""
+        return self.categories * h2(self.flip)
 
     def mse(self, values: Floats) -> Floats:
         """Return each client's exact error, the same for every category."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
+from raydp_sim.mechanisms.domain import Admitted
 from raydp_sim.mechanisms.linf import to_unit
 from raydp_sim.mechanisms.wires.bit_reports import BitReports, bit_reports, stated_loss
 from raydp_sim.privacy.events import LocalReport
@@ -52,11 +53,15 @@ class RInf(Mechanism):
 
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Draw the index, and round and flip the sign there."""
+        return self.messages_of(Admitted(values, None), stream)
+
+    def messages_of(self, admitted: Admitted, stream: ClientStream) -> Messages:
+        """Look at what is sent, and at nothing else of the vector."""
 
         def bits_at(rows: slice, index: Counts) -> Floats:
-            return to_unit(np.take_along_axis(values[rows], index, axis=1), self.radius)
+            return to_unit(admitted.at(rows, index), self.radius)
 
-        return Messages(self.wire.randomize(len(values), stream, bits_at))
+        return Messages(self.wire.randomize(len(admitted), stream, bits_at))
 
     def decode(self, counts: Counts, stream: Stream) -> Floats:
         """Estimate the mean of the vectors."""

@@ -207,7 +207,7 @@ def test_the_sampler_has_exactly_its_law(kind, categories, epsilon):
     """Every outcome of the spare bits, with the coin on either side."""
     mechanism = make(kind, epsilon_local=epsilon, categories=categories)
     # What the coin shows when the upper bits are all 0, and how likely that is.
-    heads = mechanism._kept if kind == "hadamard-response" else 1.0 - mechanism._flip
+    heads = mechanism._kept if kind == "hadamard-response" else 1.0 - mechanism.sign.down
     for category, law in enumerate(mechanism.laws(inputs(mechanism.domain))[0]):
         values = np.full((2048, 1), float(category))
         drawn = [

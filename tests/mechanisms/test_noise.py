@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from raydp_sim.mechanisms import make
-from raydp_sim.mechanisms.wires.fixed import add, quantise, resolution, total
+from raydp_sim.mechanisms.wires.fixed import add, quantise, resolution, summed, total
 from raydp_sim.mechanisms.wires.packing import index_bits, pack_bits, unpack_bits
 from raydp_sim.privacy.curves.gaussian import gaussian_delta, gaussian_sigma
 
@@ -179,3 +179,18 @@ def test_the_noise_of_a_release_is_stated_over_all_that_sums_are_apart(dimension
     mechanism = make("central-gaussian", **settings)
     apart = 2 * 0.5 + math.sqrt(dimension) * mechanism.wire.step
     assert mechanism.release().noise_multiplier <= mechanism.sigma(1) / apart
+
+
+@pytest.mark.parametrize("width", [1, 7, 100_000])
+def test_sums_in_pieces_are_the_sum_of_what_was_rounded(width):
+    rng = np.random.default_rng(5)
+    # The last are so large that doubles would not add them up exactly.
+    for size in (1.0, 1e3, 1e5):
+        values = rng.normal(0.0, size, (23, width))
+        step = resolution(1.0)
+        assert np.array_equal(summed(values, step), total(quantise(values, step)))
+    assert summed(np.empty((0, width)), 1.0).tolist() == [0] * width
+    for wrong in (np.nan, np.inf, 1e60):
+        values[3, 0] = wrong
+        with pytest.raises(OverflowError):
+            summed(values, step)

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from raydp_sim.check import MECHANISM_CHECKS, accuracy, laws, sampled
+from raydp_sim.check import accuracy, checks_of, laws, sampled
 from raydp_sim.check.subject import Subject
 from raydp_sim.mechanisms import MECHANISMS
 
@@ -45,7 +45,7 @@ def test_the_registry_holds_the_mechanisms_of_this_room():
 @every
 def test_a_mechanism_keeps_its_promises(case):
     of = subject(*case)
-    findings = [(check, check(of)) for check in MECHANISM_CHECKS]
+    findings = [(check, check(of)) for check in checks_of(of.mechanism)]
     failed = [f"{check.name}: {found.why}" for check, found in findings if found.status == "failed"]
     assert not failed, "\n".join(failed)
     # Nothing is left out but for what the class declares, so no check can fall silent.

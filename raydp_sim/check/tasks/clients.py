@@ -1,6 +1,7 @@
 """What clients compute: values of the domain, whoever shares the call, and truths that add up."""
 
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ def blocks(subject: TaskSubject) -> str:
     for made in subject.made:
         count = made.formed.reports
         whole = _answers(subject, made, [slice(0, count)])
-        parts = _answers(subject, made, [slice(0, 1), slice(1, 8), slice(8, count)])
+        cuts = (0, min(1, count), min(8, count), count)
+        parts = _answers(subject, made, [slice(*pair) for pair in pairwise(cuts)])
         for name, one in whole.items():
             same = _same(one, parts[name])
             require(same, f"{name} of clients: they depend on who shares the call of `client`")

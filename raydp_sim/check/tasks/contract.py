@@ -12,9 +12,10 @@ from raydp_sim.errors import InputError, RunError
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.metrics import streams
 from raydp_sim.registry import missing
+from raydp_sim.scenario.accounting import least_batch, opened, release_event
 from raydp_sim.tasks import TASKS
 from raydp_sim.tasks.base import Ask, Planned, Task
-from raydp_sim.tasks.charging import Formed
+from raydp_sim.tasks.charging import Formed, charges
 from raydp_sim.tasks.claims import check_event
 
 
@@ -90,12 +91,19 @@ def released(subject: TaskSubject) -> str:
 
 @check("the plan is what is asked")
 def plan(subject: TaskSubject) -> str:
-    """Asks come in the planned order with the planned sizes and guarantees, and no more of them."""
+    """Asks come in the planned order with the planned sizes and guarantees, and no more of them.
+
+    Where clients serve once, sizes and local losses may follow from what was released; then no
+    ask may cost more than planned, should its batch be the smallest that is released.
+    """
     made, plan = subject.made, subject.task.plan(subject.setting)
     planned = [part for part in plan for _ in range(part.times)]
     require(len(made) <= len(planned), f"{len(planned)} releases are planned, and more are asked")
     for part, release in zip(planned, made, strict=False):
-        _as_planned(part, release)
+        if subject.task.once:
+            _no_dearer(subject, part, release)
+        else:
+            _as_planned(part, release)
     return f"{plural(len(planned), 'planned release')}, {len(made)} made"
 
 
@@ -113,6 +121,15 @@ def _as_planned(part: Planned, made: Made) -> None:
         )
     same = not part.fixed or part.ask.mechanism == ask.mechanism
     require(same, f"{where} has another mechanism than planned; say so by Planned(fixed=False)")
+
+
+def _no_dearer(subject: TaskSubject, part: Planned, made: Made) -> None:
+    scenario, mechanism, ask = subject.scenario, subject.setting.mechanism, made.head
+    where, planned, found = f"release {made.release}", part.ask.mechanism.bits, ask.mechanism.bits
+    require(planned == found, f"{where} has reports of {found} bits, but {planned} were planned")
+    least = release_event(scenario, mechanism, least_batch(scenario, ask), ask)
+    wrong = opened(scenario, mechanism).refuses(*charges(ask.mechanism, least))
+    require(wrong is None, f"{where} may form with {least_batch(scenario, ask)} reports: {wrong}")
 
 
 def _guarantee(mechanism: Mechanism) -> dict[str, Any]:

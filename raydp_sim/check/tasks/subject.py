@@ -174,7 +174,8 @@ class TaskSubject:
         if not self.scenario.trust_model.shuffled:
             senders = Listed(messages.client, messages.index.astype(np.uint16))
             bucket = np.zeros(len(messages.client), np.uint8)
-            return Reports(release, 0, 0, senders, bucket, messages.payload.copy())
+            slot = None if ask.slots is None else messages.slot
+            return Reports(release, 0, 0, senders, bucket, messages.payload.copy(), slot=slot)
         group = messages.index if ask.slots is None else messages.slot
         order = np.argsort(group, kind="stable")
         groups, lengths = np.unique(group, return_counts=True)
@@ -208,7 +209,7 @@ class TaskSubject:
         answers = self.first(len(self.ids))
         states = [task.init(setting) for _ in self.readers]
         population = task.truth(setting, self.data)
-        so_far = np.zeros_like(population)
+        so_far, answered = np.zeros_like(population), None
         for release in range(min(_MOST, task.rounds)):
             ask = task.ask(setting, states[0])
             if ask is None:
@@ -217,7 +218,10 @@ class TaskSubject:
             messages, formed = self._formed(given, ask)
             cohort = task.truth(setting, self.data[: formed.reports])
             so_far = so_far + cohort
-            truth = Truth(cohort, so_far, population, given.clipped, given.seen, formed.reports)
+            if given.seen is not None:
+                answered = given.seen if answered is None else answered + given.seen
+            seen = (given.clipped, given.seen, formed.reports, answered)
+            truth = Truth(cohort, so_far, population, *seen)
             made = Made(release, ask, messages, states, [], [], formed, truth)
             for reader in self.readers:
                 batch = self.batch(release, messages, ask)

@@ -22,7 +22,7 @@ from raydp_sim.random import ClientStream, Ids
 Categories = Annotated[int, Field(ge=2, le=1 << 20)]
 
 # Reports drawn at a time, so that the arrays of one step stay in cache.
-_ROWS = 1 << 15
+BLOCK = 1 << 15
 # Of a draw's 64 bits the coin takes the upper 53.
 _COIN_BITS = 53
 _SPARE = 1 << (64 - _COIN_BITS)
@@ -55,6 +55,16 @@ def step_up(probability: float, bits: int = _COIN_BITS) -> float:
         (0.5, 0.25)
     """
     return math.ldexp(max(1, math.ceil(math.ldexp(probability, bits))), -bits)
+
+
+def step_down(probability: float, bits: int = _COIN_BITS) -> float:
+    """Return the largest multiple of 2^-bits that is not above `probability`.
+
+    Example:
+        >>> step_down(0.3, bits=2)
+        0.25
+    """
+    return math.ldexp(math.floor(math.ldexp(probability, bits)), -bits)
 
 
 def coin(high: Ids, low: Ids, probability: float) -> NDArray[np.bool_]:
@@ -108,7 +118,7 @@ def symbols(
 ) -> Messages:
     """Draw one symbol per client, block by block: `draw` gets a block's categories and stream."""
     out = np.empty((len(values), 1), dtype)
-    for first in range(0, len(values), _ROWS):
-        rows = slice(first, first + _ROWS)
+    for first in range(0, len(values), BLOCK):
+        rows = slice(first, first + BLOCK)
         out[rows, 0] = draw(values[rows, 0], stream.take(rows))
     return Messages(out)

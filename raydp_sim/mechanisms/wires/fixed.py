@@ -9,6 +9,10 @@ from raydp_sim.mechanisms.base import Counts, Floats
 # Largest term 2^38 steps, so that 2^24 (16 million) terms of full size stay below 2^62.
 _STEPS = 2.0**-38
 _LIMIT = 2.0**62
+# Doubles hold every whole number below this, so sums that stay below are exact in any order.
+_WHOLE = 2.0**53
+# Numbers handled at a time, so that each step finds them in the cache.
+_CACHED = 1 << 16
 
 
 def resolution(largest: float) -> float:
@@ -49,6 +53,28 @@ def total(terms: Counts) -> Counts:
     if largest * len(terms) >= 2**63:
         raise OverflowError(f"{len(terms)} terms of up to {largest} steps may exceed 64 bits")
     return np.asarray(terms.sum(axis=0))
+
+
+def summed(values: Floats, step: float) -> Counts:
+    """Round values to whole steps and sum the rows: `total(quantise(values, step))`.
+
+    Example:
+        >>> summed(np.array([[0.3, 1.0], [0.3, -2.0]]), 0.25).tolist()
+        [2, -4]
+    """
+    found = np.zeros(values.shape[1], np.int64)
+    rows = max(1, _CACHED // max(1, values.shape[1]))
+    scaled = np.empty((min(rows, len(values)), values.shape[1]))
+    for first in range(0, len(values), rows):
+        part = values[first : first + rows]
+        block = np.multiply(part, 1.0 / step, out=scaled[: len(part)])
+        np.rint(block, out=block)
+        largest = max(block.max(initial=0.0), -block.min(initial=0.0))
+        if largest * len(part) < _WHOLE:
+            found = add(found, block.sum(axis=0).astype(np.int64))
+        else:
+            found = add(found, total(quantise(part, step)))
+    return found
 
 
 def add(one: Counts, other: Counts) -> Counts:
