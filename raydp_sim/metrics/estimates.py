@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from raydp_sim.metrics import streams
+from raydp_sim.metrics import parts, streams
 
 EVERY = 100_000
 ESTIMATES, TRUTH = "estimates", "truth"
@@ -112,12 +112,12 @@ def last_truth(folder: Path, repetition: int = 0, of: str = "population") -> Nam
 
 
 def _last(folder: Path, stream: str, repetition: int) -> pa.Table | None:
-    parts = sorted((folder / stream).glob(f"part-{repetition:06d}-*.parquet"))
+    own = sorted((folder / stream).glob(f"part-{repetition:06d}-*.parquet"))
     # A part is named after its first row, so one from the repetition before may hold ours.
     earlier = sorted((folder / stream).glob("part-*.parquet"))
     before = [path for path in earlier if path.name < f"part-{repetition:06d}-"][-1:]
-    for path in reversed([*before, *parts]):
-        rows = streams.read_part(path)
+    for path in reversed([*before, *own]):
+        rows = parts.open_part(path)
         rows = rows.filter(pc.equal(rows["repetition"], repetition))
         if rows.num_rows:
             return rows.filter(pc.equal(rows["release"], pc.max(rows["release"])))

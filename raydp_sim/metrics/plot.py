@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from raydp_sim.metrics import streams
+from raydp_sim.metrics.bandits import draw_batches, draw_regret
 from raydp_sim.metrics.estimates import last_estimate
+from raydp_sim.metrics.level_panels import draw_followed, followed
 from raydp_sim.metrics.panels import BLUE, GREEN, ORANGE, PINK, draw_estimate, draw_groups
 from raydp_sim.metrics.training import draw_accuracy, draw_loss, draw_price
 
@@ -42,8 +44,9 @@ def plot_run(
     folder: Path,
     expected: Callable[[int], float] | None = None,
     looks: Looks = Looks(),  # frozen
+    path: Path | None = None,
 ) -> Path:
-    """Draw a run into `plot.png` and return its path.
+    """Draw a run and return the picture's path.
 
     The estimate against the truth, the error and what was spent over the releases, and who took
     part. With several repetitions lines are means and bands one standard error to each side;
@@ -53,6 +56,8 @@ def plot_run(
         folder: the run directory.
         expected: the worst-case expected squared error of a release with so many reports, if known.
         looks: what else the picture needs to know.
+        path: of the picture, whose suffix says in which format; `plot.png` of the run directory
+            unless given.
     """
     # Matplotlib is slow to import and only needed at the end.
     import matplotlib
@@ -63,17 +68,31 @@ def plot_run(
     metrics = folder / "metrics"
     table, withheld = streams.joined(metrics), streams.read(metrics, "withheld")
     drawn: list[Callable[[Any], None]] = []
-    if last_estimate(metrics) is not None:
+    over_time = followed(metrics)
+    drawn += [partial(draw_followed, folder=metrics, category=each) for each in over_time]
+    if not over_time and last_estimate(metrics) is not None:
         drawn.append(partial(draw_estimate, folder=metrics, categories=looks.categories))
-    trained = streams.read(metrics, "learning").num_rows > 0
-    if trained:
-        drawn += [partial(draw, folder=metrics) for draw in (draw_accuracy, draw_price, draw_loss)]
+    tested, trained, played = (
+        streams.read(metrics, each).num_rows > 0 for each in ("learning", "training", "bandit")
+    )
+    if played:
+        drawn.insert(0, partial(draw_regret, folder=metrics))
+    elif trained:
+        # Where everyone trains alone there is no common model whose accuracy would have a price.
+        panels = (draw_accuracy, draw_price, draw_loss) if tested else (draw_accuracy, draw_loss)
+        drawn += [partial(draw, folder=metrics) for draw in panels]
     else:
         drawn.append(partial(_errors, table=table, withheld=withheld, expected=expected))
     spending = _spending_twice if trained else _spending
-    drawn.append(partial(spending, table=table, withheld=withheld))
-    if looks.breakdown is not None:
-        drawn.append(partial(draw_groups, breakdown=looks.breakdown))
+    spent = partial(spending, table=table, withheld=withheld)
+    if looks.breakdown is None:
+        groups = []
+    else:
+        groups = [partial(draw_groups, breakdown=looks.breakdown)]
+    if played:
+        drawn += [*groups, partial(draw_batches, folder=metrics), spent]  # below the regret
+    else:
+        drawn += [spent, *groups]
     rows = 2 if len(drawn) >= 4 else 1
     columns = -(-len(drawn) // rows)
     size = (5.5 * columns, 5.0 * rows)
@@ -88,7 +107,7 @@ def plot_run(
         if axis.get_legend_handles_labels()[0] and axis.get_legend() is None:
             _legend(axis)
     figure.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]  # constrained
-    path = folder / "plot.png"
+    path = path or folder / "plot.png"
     figure.savefig(path, dpi=130)
     plt.close(figure)
     return path
@@ -124,13 +143,15 @@ def _errors(
 
 def _spending_twice(axis: Any, table: pa.Table, withheld: pa.Table) -> None:
     """Draw what clients have spent by the papers' own bound too, where they have one."""
-    if table["epsilon_seed"].null_count == 0:
-        _line(axis, table, "epsilon_seed", "by the papers' own bound", GREEN)
+    known = table.filter(table["epsilon"].is_valid())
+    if known["epsilon_seed"].null_count == 0:
+        _line(axis, known, "epsilon_seed", "by the papers' own bound", GREEN)
     _spending(axis, table, withheld)
 
 
 def _spending(axis: Any, table: pa.Table, withheld: pa.Table) -> None:
     """Draw what clients have spent; often the median client has spent as much as any."""
+    table = table.filter(table["epsilon"].is_valid())  # some releases may have none worked out
     if np.isfinite(table["epsilon"].to_numpy()).all():
         _line(axis, table, "epsilon_median", "median client", ORANGE)
         _line(axis, table, "epsilon", "client charged most", BLUE)

@@ -1,0 +1,194 @@
+"""What training runs came to, one row per run, and the same of those that differ in seed only."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from raydp_sim.metrics.panels import BLUE, GREEN, ORANGE, PINK
+
+_TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
+SCHEMA = pa.schema(
+    [
+        ("setting", _TEXT),
+        ("mechanism", _TEXT),
+        ("seed", _WHOLE),
+        ("rounds", _WHOLE),
+        ("withheld", _WHOLE),
+        ("reports", _WHOLE),
+        ("bits", _WHOLE),
+        ("epsilon_local", _REAL),
+        ("planned", _REAL),
+        ("epsilon", _REAL),
+        ("delta", _REAL),
+        ("accuracy", _REAL),
+        ("alone", _REAL),
+    ]
+)
+"""Of a table of runs. `setting` is the name of the run's directory without its seed; `accuracy` is
+that of the common model on test samples, or of personal models on their clients' own; `alone` that
+of models that each client trained alone."""
+_PERSONAL = "personal_accuracy"
+_ALONE = "alone_accuracy"
+_COLOURS = (BLUE, ORANGE, GREEN, PINK, "0.3")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What runs of one setting came to.
+
+    Attributes:
+        setting, mechanism: of all of them.
+        rounds: that were planned.
+        withheld: of these, on average.
+        bits: of a report.
+        epsilon_local: of a report, the largest; None if it has none.
+        planned: epsilon of all rounds, for a client in every release.
+        epsilon: of the client charged most, the largest.
+        accuracy: mean over the runs; None if there is none.
+        spread: standard deviation of a single one; None if there is but one.
+        alone: mean accuracy of models trained by each client alone.
+        runs: how many there are.
+    """
+
+    setting: str
+    mechanism: str
+    rounds: int
+    withheld: float
+    bits: int
+    epsilon_local: float | None
+    planned: float
+    epsilon: float
+    accuracy: float | None
+    spread: float | None
+    alone: float | None
+    runs: int
+
+
+def row(setting: str, document: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of one run.
+
+    Args:
+        setting: its name.
+        document: of the scenario.
+        summary: of the run.
+    """
+    privacy, metrics = summary["privacy"], summary["metrics"]
+    sent = summary["communication"]
+    return {
+        "setting": setting,
+        "mechanism": document["mechanism"]["kind"],
+        "seed": summary["seed"],
+        "rounds": summary["rounds"],
+        "withheld": int(metrics.get("withheld", 0)),
+        "reports": sent["reports"],
+        "bits": sent["bits_per_report"],
+        "epsilon_local": privacy.get("epsilon_local"),
+        "planned": privacy.get("planned"),
+        "epsilon": privacy["epsilon"],
+        "delta": privacy["delta"],
+        "accuracy": metrics.get(_PERSONAL, metrics.get("test_accuracy")),
+        "alone": metrics.get(_ALONE),
+    }
+
+
+def table(rows: Iterable[dict[str, Any]]) -> pa.Table:
+    """Return runs as a table."""
+    return pa.Table.from_pylist(list(rows), SCHEMA)
+
+
+def outcomes(runs: pa.Table) -> list[Outcome]:
+    """Return the runs of each setting together, in the order of the first of each.
+
+    Example:
+        >>> one = {name: 1 for name in SCHEMA.names} | {"setting": "a", "mechanism": "rinf"}
+        >>> found = outcomes(table([one | {"accuracy": 0.5}, one | {"accuracy": 0.7}]))
+        >>> [(each.runs, round(each.accuracy, 3), round(each.spread, 3)) for each in found]
+        [(2, 0.6, 0.141)]
+    """
+    grouped: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for each in runs.to_pylist():
+        key = (each["setting"], each["mechanism"], each["rounds"], each["bits"])
+        grouped.setdefault(key, []).append(each)
+    return [_together(rows, *key) for key, rows in grouped.items()]
+
+
+def _together(
+    rows: list[dict[str, Any]], setting: str, mechanism: str, rounds: int, bits: int
+) -> Outcome:
+    def known(name: str) -> list[float]:
+        return [float(each[name]) for each in rows if each[name] is not None]
+
+    accuracy = known("accuracy")
+    return Outcome(
+        setting,
+        mechanism,
+        rounds,
+        float(np.mean(known("withheld"))),
+        bits,
+        max(known("epsilon_local"), default=None),
+        max(known("planned"), default=float("inf")),
+        max(known("epsilon")),
+        float(np.mean(accuracy)) if accuracy else None,
+        float(np.std(accuracy, ddof=1)) if len(accuracy) > 1 else None,
+        float(np.mean(known("alone"))) if known("alone") else None,
+        len(rows),
+    )
+
+
+def draw(found: list[Outcome], path: Path) -> None:
+    """Draw accuracy against the bits of a report, or by setting where all reports are as long."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(8.5, 5.2), layout="constrained")
+    shown = [each for each in found if each.accuracy is not None]
+    if len({each.bits for each in shown}) > 1:
+        _against_bits(axis, shown)
+    else:
+        _by_setting(axis, shown)
+    axis.grid(alpha=0.25)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _against_bits(axis: Any, shown: list[Outcome]) -> None:
+    levels = sorted({_level(each.epsilon) for each in shown})
+    for number, level in enumerate(levels):
+        here = [each for each in shown if _level(each.epsilon) == level]
+        colour, bits = _COLOURS[number % len(_COLOURS)], [each.bits for each in here]
+        _dots(axis, bits, here, colour, f"epsilon {level:g}")
+        for each in here:
+            place = (each.bits, each.accuracy)
+            axis.annotate(
+                each.mechanism, place, (6, 4), textcoords="offset points", size=8, color=colour
+            )
+    axis.set(xscale="log", xlabel="bits of a report", ylabel="accuracy on test samples")
+    lengths = sorted({each.bits for each in shown})
+    axis.set_xticks(lengths, [f"{bits:,}" for bits in lengths])
+    axis.minorticks_off()
+    axis.margins(x=0.15, y=0.1)
+    axis.legend(frameon=False, loc="lower right")
+
+
+def _by_setting(axis: Any, shown: list[Outcome]) -> None:
+    _dots(axis, list(range(len(shown))), shown, BLUE, None)
+    names = [each.setting for each in shown]
+    axis.set_xticks(range(len(shown)), names, rotation=30, ha="right")
+    axis.set(ylabel="accuracy on test samples")
+
+
+def _dots(axis: Any, x: list[int], shown: list[Outcome], colour: str, label: str | None) -> None:
+    accuracy, spread = [each.accuracy for each in shown], [each.spread or 0.0 for each in shown]
+    axis.errorbar(x, accuracy, spread, fmt="o", ms=6, capsize=3, color=colour, label=label)
+
+
+def _level(epsilon: float) -> float:
+    # Runs at one target end a hair below it.
+    return float(f"{epsilon:.2g}") if epsilon < 1.0 else round(epsilon, 1)

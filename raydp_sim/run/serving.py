@@ -1,0 +1,73 @@
+"""Where a run is served, and what a person has to know to follow it."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from raydp_sim.metrics.live.access import issued
+from raydp_sim.metrics.live.feed import Serving
+from raydp_sim.metrics.sinks import SINKS
+from raydp_sim.scenario import Scenario
+
+_LOOPBACK = ("127.", "localhost", "::1", "[::1]")
+
+
+@dataclass(frozen=True)
+class Served:
+    """A run that is served.
+
+    Attributes:
+        url: to connect to.
+        tokens: that were made for it, by what they open; none if they were given.
+        warning: what a person should know about it.
+    """
+
+    url: str
+    tokens: dict[str, str]
+    warning: str | None = None
+
+    def lines(self) -> list[str]:
+        """Return what is said of it, once: nobody keeps the tokens."""
+        made = [f"  token for {what}: {token}" for what, token in self.tokens.items()]
+        warned = [] if self.warning is None else [f"warning: {self.warning}"]
+        return [f"served at {self.url}", *made, *warned]
+
+
+def say(served: Served) -> None:
+    """Say on standard error how to follow a run, where no other display does."""
+    print("\n".join(served.lines()), file=sys.stderr, flush=True)
+
+
+def wanted(scenario: Scenario, folder: Path) -> tuple[Serving, Served | None] | None:
+    """Return where rows of a scenario go while it is played, and to whom; None: only to disk.
+
+    What is to be said of it is None where there are only sinks.
+
+    Args:
+        scenario: to be played.
+        folder: the run directory, after which the run is called.
+
+    Raises:
+        InputError: the tokens cannot be used.
+    """
+    metrics = scenario.metrics
+    sinks = [SINKS.dump(sink) for sink in metrics.sinks]
+    if metrics.address is None and not sinks:
+        return None
+    about = {
+        "run": folder.name,
+        "scenario": scenario.name,
+        "clients": scenario.population.clients,
+        "rounds": scenario.task.rounds,
+        "repeat": scenario.repeat,
+        "trust": scenario.trust,
+    }
+    if metrics.address is None:
+        return Serving(host=None, about=about, sinks=sinks), None
+    host, port = metrics.address
+    tokens = issued(metrics.tokens)
+    warning = None
+    if metrics.certificate is None and not host.startswith(_LOOPBACK):
+        warning = "tokens and rows travel unencrypted; give metrics.certificate and metrics.key"
+    serving = Serving(host, port, tokens.grants, metrics.certificate, metrics.key, about, sinks)
+    return serving, Served("", tokens.made, warning)
