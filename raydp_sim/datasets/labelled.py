@@ -101,10 +101,10 @@ def _widened(index: NDArray[np.int64], width: int) -> NDArray[np.int64]:
 
 def examples(pool: NDArray[Any], classes: NDArray[Any], numbers: NDArray[Any]) -> Examples:
     """Gather samples of a pool; bytes become numbers in [0, 1]."""
-    features = pool[numbers].astype(np.float32, copy=False)  # indexing has made a copy
+    features = pool.take(numbers, axis=0).astype(np.float32, copy=False)  # that is a copy already
     if pool.dtype == np.uint8:
         features *= np.float32(1.0 / 255.0)
-    return Examples(features, classes[numbers].astype(np.int64))
+    return Examples(features, classes.take(numbers).astype(np.int64))
 
 
 class HeldOut(Piece):

@@ -5,11 +5,23 @@ uniform permutation gives each client a slot, and the reports are released in th
 This is a permutation of the clients' data (what each would earn with every action) followed by a
 fixed sequence of epsilon0-LDP randomizers, one per slot: "earn with a_s, clip, add noise". That is
 what Feldman, McMillan and Talwar 2021, Theorem 3.1, is stated for: its randomizers may differ from
-slot to slot and depend on earlier outputs. Their clones are drawn slot by slot: whoever has slot s
-answers as the victim would in s with probability e^-epsilon0 at least. So bounds for
-`Shuffle(epsilon0, n)` with an unnamed randomizer hold, among which `pld-clones`, the exact delta of
-their dominating pair, is the least for one shuffle. Bounds that know one law of all messages do
-not: slots have different laws, and the slot tells which.
+slot to slot and depend on earlier outputs.
+
+Why the numerical bound `pld-clones` holds here, whose proof speaks of a multiset of messages of one
+law (`privacy.curves.clones`): let P0_s, P1_s be the laws of the victim's report in slot s under its
+two inputs, and with E = e^epsilon0 let Q0_s, Q1_s be the laws with P0_s = (E Q0_s + Q1_s)/(E+1) and
+P1_s = (Q0_s + E Q1_s)/(E+1). Whoever else is in slot s has a law of at least (P0_s + P1_s)/(2E) =
+(Q0_s + Q1_s)/(2E) there: a mixture that draws from Q0_s or Q1_s with probability 1/(2E) each, *the
+same for every slot and client*, and from a rest otherwise. So who is a clone of which kind can be
+drawn before slots are assigned, and given the numbers N0, N1 of either kind (the victim is one of
+them) the assignment makes every choice of N0 and N1 slots equally likely, and of the others for the
+rest. From (N0, N1) on, the reports in the order of slots are drawn alike under both inputs, and
+(N0, N1) has the laws of the clone pair. Of all bounds for `Shuffle(epsilon0, n)` with an unnamed
+randomizer its exact delta is the least for one shuffle. Bounds that know one law of all messages do
+not hold: slots have different laws, and the slot tells which.
+
+Actions of later batches are functions of earlier outputs, and their clients are others: given what
+was released before, each batch is such a shuffle, and the victim is in one of them.
 
 A slot may stay empty; then n is the number of those filled. It rests on clients staying away
 without regard to the slot that they were given.

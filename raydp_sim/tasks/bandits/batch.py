@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim.privacy.curves.mixed import honest_clients
 from raydp_sim.tasks.bandits.amplification import epsilon0_for_batch
 from raydp_sim.tasks.bandits.checks import Floats, Ints
 from raydp_sim.tasks.bandits.design import core_set, uniform_design
@@ -58,11 +59,13 @@ class Learned:
     Attributes:
         theta: the estimate, from this batch alone.
         radius: gamma_i.
+        leverage: l, of every active action at most, that it rests on.
         active: which of all actions stay.
     """
 
     theta: Floats
     radius: float
+    leverage: float
     active: NDArray[np.bool_]
 
 
@@ -87,8 +90,8 @@ def plan_batch(problem: Problem, active: NDArray[np.bool_], number: int) -> Batc
     least = math.ceil(problem.least * clients - 1e-9) if problem.model == "shuffle" else 1
     epsilon0 = problem.epsilon
     if problem.model == "shuffle" and math.isfinite(epsilon0):
-        by = problem.amplification
-        epsilon0 = epsilon0_for_batch(problem.epsilon, least, problem.delta, by)
+        by, hiding = problem.amplification, honest_clients(least, problem.honest)
+        epsilon0 = epsilon0_for_batch(problem.epsilon, hiding, problem.delta, by)
     scale = problem.rewards.scale(epsilon0)
     return Batch(number, index[design.index], slots, size, leverage, least, epsilon0, scale)
 
@@ -135,4 +138,4 @@ def learn(
     theta = fit.estimate(sums)
     stay = np.zeros((*theta.shape[:-1], len(active)), dtype=bool)
     stay[..., active] = survivors(rows, theta, radius)
-    return Learned(theta, radius, stay)
+    return Learned(theta, radius, leverage, stay)

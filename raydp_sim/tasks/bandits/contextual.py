@@ -74,15 +74,17 @@ class Contexts:
 
 @dataclass(frozen=True, eq=False)
 class PolicyTable:
-    """Policies with different mean features.
+    """Policies, as actions of a linear bandit.
 
     Attributes:
         directions: theta of each, one per row.
-        actions: g(theta) of each: the actions of the linear bandit.
+        actions: g(theta) of each.
+        complete: whether the best policy is among them for sure, whatever theta* is.
     """
 
     directions: Floats
     actions: Floats
+    complete: bool = False
 
 
 def plane_policies(contexts: Contexts) -> PolicyTable:
@@ -96,6 +98,11 @@ def plane_policies(contexts: Contexts) -> PolicyTable:
         >>> plane_policies(two).actions.tolist()
         [[0.0, 1.0], [1.0, 0.0]]
     """
+    return _table(contexts, plane_directions(contexts), complete=True)
+
+
+def plane_directions(contexts: Contexts) -> Floats:
+    """Return one direction of every arc of the plane on which a policy is the same."""
     if contexts.features.shape[2] != 2:
         given = f"features have {contexts.features.shape[2]} dimensions"
         raise InputError(f"{given}; arcs are of the plane, so take `sampled_policies`")
@@ -105,11 +112,11 @@ def plane_policies(contexts: Contexts) -> PolicyTable:
     # Both signs are there, so are both directions that are orthogonal to a difference.
     critical = np.unique(np.mod(np.arctan2(flat[:, 0], -flat[:, 1]), 2.0 * math.pi))
     if not len(critical):
-        return _table(contexts, np.array([[1.0, 0.0]]))
+        return np.array([[1.0, 0.0]])
     # Angles that differ by rounding only have no direction between them.
     critical = critical[np.diff(critical, append=np.inf) > _SAME_ANGLE]
     middles = (critical + np.append(critical[1:], critical[0] + 2.0 * math.pi)) / 2.0
-    return _table(contexts, np.stack([np.cos(middles), np.sin(middles)], axis=1))
+    return np.stack([np.cos(middles), np.sin(middles)], axis=1)
 
 
 def sampled_policies(
@@ -125,6 +132,13 @@ def sampled_policies(
         stream: that they are drawn from.
         candidates: directions to include in any case, one per row.
     """
+    return _table(contexts, sampled_directions(contexts, count, stream, candidates))
+
+
+def sampled_directions(
+    contexts: Contexts, count: int, stream: Stream, candidates: ArrayLike | None = None
+) -> Floats:
+    """Draw directions for `sampled_policies`."""
     if count < 1:
         raise bad_field("count", count, "it must be >= 1")
     normal = stream.generator().standard_normal((count, contexts.features.shape[2]))
@@ -136,15 +150,33 @@ def sampled_policies(
                 f"candidates have shape {own.shape}; give rows of {drawn.shape[1]} numbers"
             )
         drawn = np.concatenate([own, drawn])
-    return _table(contexts, drawn)
+    return np.asarray(drawn)
 
 
-def _table(contexts: Contexts, directions: Floats) -> PolicyTable:
+def estimated_policies(
+    contexts: Contexts, directions: Floats, complete: bool = False
+) -> PolicyTable:
+    """Return the policies of directions that play differently, with their estimated features.
+
+    Where probabilities are estimates, policies with one mean feature need not have one in truth:
+    contexts that were never seen would hide what they play there.
+
+    Args:
+        contexts: with estimated probabilities.
+        directions: of `plane_directions` or `sampled_directions`.
+        complete: whether directions of all policies are among them.
+    """
+    _, first = np.unique(contexts.greedy(directions), axis=0, return_index=True)
+    kept = directions[first]
+    return PolicyTable(kept, contexts.mean_feature(kept), complete)
+
+
+def _table(contexts: Contexts, directions: Floats, complete: bool = False) -> PolicyTable:
     """Keep one direction for each mean feature, in the order of the features."""
     actions = contexts.mean_feature(directions)
     # Adding 0 makes one zero of the two.
     _, first = np.unique(np.round(actions, _DIGITS) + 0.0, axis=0, return_index=True)
-    return PolicyTable(directions[first], actions[first])
+    return PolicyTable(directions[first], actions[first], complete)
 
 
 @dataclass(frozen=True, eq=False)

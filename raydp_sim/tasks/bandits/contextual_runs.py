@@ -20,19 +20,22 @@ class ContextualRun:
     Attributes:
         regret: R_T, against the best action in every client's own context.
         linear_regret: R_T^L, of the linear bandit: the same, averaged over contexts.
-        certificate: bound on R_T^L, if the table has the best policy; R_T differs from that by the
-            chance of the contexts, of the order of sqrt(T).
+        certificate: bound on R_T^L, from which R_T differs by the chance of the contexts, of the
+            order of sqrt(T). None where the table may lack the best policy.
         state: of the learner at the end.
     """
 
     regret: float
     linear_regret: float
-    certificate: float
+    certificate: float | None
     state: State
 
 
 def play_contextual(
-    problem: Problem, instance: ContextualInstance, generator: np.random.Generator
+    problem: Problem,
+    instance: ContextualInstance,
+    generator: np.random.Generator,
+    misspecification: float = 0.0,
 ) -> ContextualRun:
     """Play one run: every client draws its context, follows the policy it is sent, and earns.
 
@@ -40,6 +43,8 @@ def play_contextual(
         problem: whose actions are those of the instance's table.
         instance: contexts, policies and theta*.
         generator: that everything is drawn from.
+        misspecification: by which mean rewards are off from those of the table's actions at most,
+            where these are of an estimated law.
 
     Example:
         >>> from raydp_sim.random import Stream
@@ -67,4 +72,5 @@ def play_contextual(
     rest, last = problem.horizon - state.used, committed(problem, state)
     regret += float(generator.multinomial(rest, instance.contexts.probabilities) @ gaps[last])
     linear += rest * float(means[last])
-    return ContextualRun(regret, linear, certificate(problem, state), state)
+    bound = certificate(problem, state, misspecification) if instance.table.complete else None
+    return ContextualRun(regret, linear, bound, state)

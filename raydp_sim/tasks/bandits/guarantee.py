@@ -71,3 +71,19 @@ def run_guarantee(problem: Problem, log: Iterable[Record]) -> Guarantee:
         return Guarantee(most, 0.0, most)
     shuffled = [batch_epsilon(loss, n, problem.delta) for loss, n in losses if n]
     return Guarantee(max(shuffled, default=0.0), problem.delta, most)
+
+
+def together(first: Guarantee, second: Guarantee) -> Guarantee:
+    """Return what two releases guarantee whose clients are disjoint: the larger loss of either.
+
+    As of clients who are asked for their context and of those who play.
+
+    Example:
+        >>> together(Guarantee(0.5, 0.0, 0.5), Guarantee(1.0, 1e-6, 3.0))
+        Guarantee(epsilon=1.0, delta=1e-06, local=3.0)
+    """
+    return Guarantee(
+        max(first.epsilon, second.epsilon),
+        max(first.delta, second.delta),
+        max(first.local, second.local),
+    )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from raydp_sim.errors import bad_field
 from raydp_sim.tasks.bandits.batch import Batch, learn, plan_batch
-from raydp_sim.tasks.bandits.certificate import regret_certificate
+from raydp_sim.tasks.bandits.certificate import drift_of, regret_certificate
 from raydp_sim.tasks.bandits.checks import Floats, Ints
 from raydp_sim.tasks.bandits.problem import Problem
 from raydp_sim.tasks.bandits.schedule import most_batches
@@ -36,6 +36,7 @@ class Record(NamedTuple):
         radius: gamma_i; nan: the batch was void.
         epsilon0: as in `Batch`.
         scale: of the noise.
+        leverage: of every active action at most, by who came; nan: the batch was void.
     """
 
     number: float
@@ -46,6 +47,7 @@ class Record(NamedTuple):
     radius: float
     epsilon0: float
     scale: float
+    leverage: float = float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +142,7 @@ def step(
         float("nan") if found is None else found.radius,
         batch.epsilon0,
         batch.scale,
+        float("nan") if found is None else found.leverage,
     )
     used, log = state.used + batch.clients, (*state.log, record)
     if found is None:
@@ -173,9 +176,28 @@ def committed(problem: Problem, state: State) -> int:
     return int(values.argmax())
 
 
-def certificate(problem: Problem, state: State) -> float:
-    """Return what all T rounds lose at most, if the radii hold, should the run commit now."""
+def certificate(
+    problem: Problem,
+    state: State,
+    misspecification: float = 0.0,
+    asked: int = 0,
+    horizon: int | None = None,
+) -> float:
+    """Return what all T rounds lose at most, if the radii hold, should the run commit now.
+
+    Args:
+        problem: of the run.
+        state: of the learner.
+        misspecification: by which mean rewards are off from being linear in the actions at most.
+        asked: rounds of clients that were in no batch of the learner's, as those who were asked for
+            their context: they may lose all there is.
+        horizon: other than T, such as the rounds so far.
+    """
     log = state.arrays()["log"]
     at = {name: i for i, name in enumerate(Record._fields)}
     slots, radii = log[:, at["clients"]], log[:, at["radius"]]
-    return float(regret_certificate(slots, radii, problem.horizon))
+    drift = drift_of(misspecification, log[:, at["reports"]], log[:, at["leverage"]])
+    dropped = np.diff(np.append(log[:, at["active"]], state.active.sum())) < 0
+    width, rounds = problem.rewards.width, problem.horizon if horizon is None else horizon
+    found = regret_certificate(slots, radii, rounds - asked, width, drift, dropped)
+    return float(found) + width * asked

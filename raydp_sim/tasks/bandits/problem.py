@@ -44,6 +44,7 @@ class Problem:
         design: `core-set`, or `uniform` over all active actions.
         amplification: how a shuffled batch's epsilon0 is found.
         least: share of a shuffled batch's slots that must be filled; epsilon0 is for so many.
+        honest: share of them that may be counted on to hide a client.
     """
 
     actions: Floats
@@ -56,6 +57,7 @@ class Problem:
     design: DesignName = "core-set"
     amplification: Amplification = "clones"
     least: float = 1.0
+    honest: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "actions", check_vectors("actions", self.actions))
@@ -75,6 +77,7 @@ class Problem:
         if self.model == "shuffle":
             check_delta(self.delta)
         check_share("least", self.least)
+        check_share("honest", self.honest)
 
     @property
     def dimension(self) -> int:

@@ -124,7 +124,7 @@ def simulate(
             clients[rows, i], left[rows, i] = batch.clients, before.sum()
             radius[rows, i], epsilon0[rows, i] = found.radius, batch.epsilon0
     regret += (problem.horizon - used) * gaps[committed]
-    bound = regret_certificate(clients, radius, problem.horizon)
+    bound = regret_certificate(clients, radius, problem.horizon, problem.rewards.width)
     return Runs(regret, bound, good, committed, clients, left, radius, epsilon0)
 
 

@@ -144,3 +144,34 @@ def test_batches_with_slots_cost_no_more_than_the_clones_say(slots: list[int]) -
             above_a_wrong_one |= exact > clones_delta(epsilon0, 4 * n, epsilon)
     # Not vacuous: the bound for four times as many clients is exceeded.
     assert above_a_wrong_one
+
+
+def test_slots_that_depend_on_earlier_outputs_cost_what_the_victim_s_own_batch_does() -> None:
+    """Two batches of three clients each, the second asking for what the first made look best."""
+    scale = 1.5
+    epsilon0 = loss(scale)
+    first_slots = [0, 1, 1]
+
+    def second_slots(place: tuple[int, ...]) -> list[int]:
+        return [0, 0, 1] if GRID[place[0]] > GRID[list(place[1:])].mean() else [1, 2, 2]
+
+    def joint(first: list[tuple[float, ...]], second: list[tuple[float, ...]]) -> Floats:
+        before = law(first, first_slots, scale)
+        both = np.zeros(before.shape * 2)
+        for place in np.ndindex(before.shape):
+            both[place] = before[place] * law(second, second_slots(place), scale)
+        return both
+
+    pair, more = [OTHERS[0]] * 2, OTHERS[1:4]
+    above_a_wrong_one = False
+    for one, other in VICTIMS:
+        laws = [
+            (joint([one, *pair], more), joint([other, *pair], more)),
+            (joint(more, [one, *pair]), joint(more, [other, *pair])),
+        ]
+        for (p, q), epsilon in itertools.product(laws, (0.0, 0.5, 1.1)):
+            exact = hockey_stick(p, q, epsilon)
+            assert exact <= clones_delta(epsilon0, 3, epsilon)
+            above_a_wrong_one |= exact > clones_delta(epsilon0, 12, epsilon)
+    # Not vacuous, as above.
+    assert above_a_wrong_one

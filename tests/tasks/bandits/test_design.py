@@ -55,6 +55,8 @@ def test_actions_that_do_not_span_the_space(rank: int) -> None:
         assert design.rank == rank
         assert largest_leverage(actions, design) == pytest.approx(design.leverage, rel=1e-6)
     assert core_set(actions).leverage <= 2.0 * rank + 1e-12
+    tight = core_set(actions, 1.01)
+    assert rank - 1e-9 <= largest_leverage(actions, tight) <= 1.01 * rank + 1e-6
 
 
 def test_duplicates_and_the_zero_vector_are_harmless() -> None:

@@ -1,18 +1,22 @@
 """What noise hides: exact likelihood ratios, printed scales, and the guarantee of a run."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from raydp_sim.errors import InputError
 from raydp_sim.privacy.events import LaplaceRelease, LocalReport, Shuffle
+from raydp_sim.random import Stream
 from raydp_sim.tasks.bandits.amplification import batch_epsilon
 from raydp_sim.tasks.bandits.batch import plan_batch
 from raydp_sim.tasks.bandits.guarantee import batch_event, run_guarantee
 from raydp_sim.tasks.bandits.learner import Record
-from raydp_sim.tasks.bandits.problem import Problem
+from raydp_sim.tasks.bandits.problem import Model, Problem
 from raydp_sim.tasks.bandits.rewards import RewardRange
+from raydp_sim.tasks.bandits.simulate import noise_of_sums
 
 CORRECT, PRINTED = RewardRange(), RewardRange(sensitivity=1.0)
 
@@ -40,6 +44,35 @@ def test_the_loss_is_the_exact_likelihood_ratio(
 ) -> None:
     assert rewards.loss(epsilon) == pytest.approx(times * epsilon)
     assert largest_ratio(rewards, epsilon) == pytest.approx(times * epsilon)
+
+
+@pytest.mark.parametrize("rewards", [CORRECT, PRINTED, RewardRange(0.0, 1.0)])
+@pytest.mark.parametrize("model", ["central", "local", "shuffle"])
+def test_what_is_released_has_the_exact_ratio_of_its_event(
+    model: Model, rewards: RewardRange
+) -> None:
+    """Noise has the density of the planned scale (Kolmogorov and Smirnov, alarm at 1e-6), and the
+    densities of neighbours' sums (central) or of a report differ by e^loss exactly.
+    """
+    problem = Problem(np.eye(3), 10**4, model, 0.8, rewards=rewards)
+    batch = plan_batch(problem, np.ones(3, dtype=bool), 3)
+    assert len(batch.actions) == 3
+    one_each = replace(batch, slots=np.ones(3, dtype=np.int64))
+    noise = noise_of_sums(problem, one_each, 20_000, Stream(8).at(model).generator())
+    density = stats.laplace(0.0, batch.scale)
+    for j in range(3):
+        assert stats.kstest(noise[:, j], density.cdf).pvalue > 1e-6 / 27
+    # One reward is in one sum; the other sums have the same density under both.
+    sums = np.array([2.0, -1.0, 0.5])
+    neighbour = sums + np.array([0.0, rewards.width, 0.0])
+    axis = np.concatenate([np.linspace(-3.0, 3.0, 25), [-50.0, 50.0]])
+    released = np.stack(np.meshgrid(axis, axis, axis), axis=-1).reshape(-1, 3)
+    ratio = (density.logpdf(released - sums) - density.logpdf(released - neighbour)).sum(axis=1)
+    event = batch_event(problem, batch.epsilon0, batch.clients)
+    assert event is not None
+    loss = event.epsilon0 if isinstance(event, Shuffle) else event.epsilon  # type: ignore[union-attr]
+    assert ratio.max() == pytest.approx(loss, rel=1e-9)
+    assert ratio.min() == pytest.approx(-loss, rel=1e-9)
 
 
 def test_no_noise_at_an_infinite_epsilon() -> None:

@@ -121,6 +121,25 @@ def test_radii_that_are_too_small_are_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("model", MODELS)
+def test_actions_in_a_plane_of_a_larger_space_are_played_as_in_the_plane(model: Model) -> None:
+    """V is singular there: least squares in the span, radii wider by the dimension alone."""
+    flat = random_instance(12, 2, Stream(36))
+    turn = np.linalg.qr(Stream(37).generator().standard_normal((5, 2)))[0]
+    deep = Instance(flat.actions @ turn.T, turn @ flat.theta)
+    epsilon = math.inf if model == "none" else 3.0
+    for radius in ("paper", "corrected"):
+        found = runs_of(deep, model, 10**6, epsilon, 20, radius=radius)
+        assert found.good.all()
+        assert (found.regret <= found.certificate).all()
+    assert (found.active[:, 0] == 12).all() and (np.nanmin(found.active, axis=1) < 12).all()
+    # Radii have the dimension of the space in them, and nothing else differs.
+    in_plane = runs_of(flat, model, 10**6, epsilon, 20)
+    shared = ~np.isnan(found.radius[0]) & ~np.isnan(in_plane.radius[0])
+    ratio = found.radius[0, shared][0] / in_plane.radius[0, shared][0]
+    assert math.sqrt(2.5) - 1e-9 <= ratio <= 2.5 + 1e-9
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_regret_is_within_the_certificate_on_long_runs(model: Model) -> None:
     epsilon = math.inf if model == "none" else 1.0
     for r in range(3):
