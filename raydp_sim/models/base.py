@@ -52,13 +52,16 @@ class Network(ABC):
         """Return the logits (clients, samples, classes) and what `backward` needs of the way."""
 
     @abstractmethod
-    def backward(self, theta: Floats32, tape: Any, slopes: Floats32) -> Floats32:
+    def backward(
+        self, theta: Floats32, tape: Any, slopes: Floats32, out: Floats32 | None = None
+    ) -> Floats32:
         """Return each client's gradient (clients, d).
 
         Args:
             theta: as given to `forward`.
             tape: that `forward` returned.
             slopes: of the loss in the logits, (clients, samples, classes).
+            out: where to write it; a new array by default.
         """
 
     def named(self, theta: Floats32) -> dict[str, Floats32]:

@@ -27,11 +27,15 @@ class LinearNetwork(Network):
         """Return W x + b; the tape is the flattened features."""
         flat = features.reshape(*features.shape[:2], self.width)
         weight, bias = self._split(theta)
-        return np.matmul(flat, weight.swapaxes(-1, -2)) + bias, flat
+        logits = np.matmul(flat, weight.swapaxes(-1, -2))
+        logits += bias
+        return logits, flat
 
-    def backward(self, theta: Floats32, tape: Any, slopes: Floats32) -> Floats32:
+    def backward(
+        self, theta: Floats32, tape: Any, slopes: Floats32, out: Floats32 | None = None
+    ) -> Floats32:
         """Return sum over samples of slope x and of slope."""
-        found = np.empty((len(slopes), self.size), slopes.dtype)
+        found = np.empty((len(slopes), self.size), slopes.dtype) if out is None else out
         weight = found[:, : -self.classes].reshape(len(slopes), self.classes, self.width)
         np.matmul(slopes.swapaxes(1, 2), tape, out=weight)
         np.sum(slopes, axis=1, out=found[:, -self.classes :])

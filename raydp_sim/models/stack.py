@@ -55,10 +55,12 @@ class Stack(Network):
             tapes.append(tape)
         return x, tapes
 
-    def backward(self, theta: Floats32, tape: Any, slopes: Floats32) -> Floats32:
+    def backward(
+        self, theta: Floats32, tape: Any, slopes: Floats32, out: Floats32 | None = None
+    ) -> Floats32:
         """Pass the slopes back through the layers."""
         rows = theta.reshape(-1, self.size)
-        found = np.empty((len(slopes), self.size), slopes.dtype)
+        found = np.empty((len(slopes), self.size), slopes.dtype) if out is None else out
         places = list(self._own(rows))
         first = next(place for place, (layer, _) in enumerate(places) if layer.parts)
         for place in range(len(places) - 1, first - 1, -1):

@@ -152,7 +152,9 @@ class TorchNetwork(Network):
         call = vmap(self._logits, in_dims=(0 if theta.ndim == 2 else None, 0))
         return self._tiled(call, theta, features), features
 
-    def backward(self, theta: Floats32, tape: Any, slopes: Floats32) -> Floats32:
+    def backward(
+        self, theta: Floats32, tape: Any, slopes: Floats32, out: Floats32 | None = None
+    ) -> Floats32:
         """Pull the slopes back to the parameters."""
         torch = loaded()
         from torch.func import vjp, vmap
@@ -163,7 +165,11 @@ class TorchNetwork(Network):
             return torch.cat([found[part.name].reshape(-1) for part in self.parts])
 
         call = vmap(pulled, in_dims=(0 if theta.ndim == 2 else None, 0, 0))
-        return self._tiled(call, theta, tape, slopes)
+        found = self._tiled(call, theta, tape, slopes)
+        if out is None:
+            return found
+        out[:] = found
+        return out
 
     def _logits(self, parameters: Mapping[str, Any], x: Any) -> Any:
         from torch.func import functional_call

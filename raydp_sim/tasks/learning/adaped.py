@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.tasks.base import (
     Answer,
@@ -20,11 +19,13 @@ from raydp_sim.tasks.base import (
     Setting,
     Truth,
 )
-from raydp_sim.tasks.learning import local, training
+from raydp_sim.tasks.learning import local
 from raydp_sim.tasks.learning.distilling import Public, Rule
 from raydp_sim.tasks.learning.model_task import ModelTask, Passes
 from raydp_sim.tasks.learning.noisy_steps import accountants, noisy_steps
+from raydp_sim.tasks.learning.runaway import refuse_own
 from raydp_sim.tasks.learning.schedules import Positive
+from raydp_sim.tasks.learning.seen import Seen
 
 
 class AdaPeD(ModelTask):
@@ -48,7 +49,6 @@ class AdaPeD(ModelTask):
         divergence: of what the two models predict: "forward", KL(common || personal), or "reverse".
         batch: samples of a client in one step; all unless given.
         alone: whether every client also trains a model without the common one, to compare with.
-        evaluate_every: rounds from one test of the personal models to the next.
         keep_personal: whether the personal models are written down at the end of the run.
     """
 
@@ -85,6 +85,7 @@ class AdaPeD(ModelTask):
             },
         },
     )
+    step_field: ClassVar[str] = "task.step_sizes"
     step_sizes: tuple[Positive, Positive, Positive] = (0.5, 0.1, 0.005)
     psi: Positive = 2.0
     psi_least: Positive = 1e-3
@@ -115,16 +116,12 @@ class AdaPeD(ModelTask):
 
     def init(self, setting: Setting) -> Arrays:
         """Start at the model's first parameters."""
-        return {
-            "mu": self.first(setting).astype(np.float64),
-            "psi": np.asarray(max(self.psi, self.psi_least)),
-            "rounds": np.zeros((), np.int64),
-        }
+        psi = np.asarray(max(self.psi, self.psi_least))
+        return self.begun(setting, self.first(setting).astype(np.float64), psi=psi)
 
-    def ask(self, setting: Setting, state: Arrays) -> Ask | None:
-        """Send the common model and psi."""
-        told = {"mu": state["mu"].astype(np.float32)}
-        return Ask(setting.mechanism, told | {name: state[name] for name in ("psi", "rounds")})
+    def told(self, state: Arrays) -> Arrays:
+        """Return the common model, and psi."""
+        return {**super().told(state), "psi": state["psi"]}
 
     def memory(self, setting: Setting, data: Any, stream: ClientStream) -> Arrays:
         """Start personal models where the common one starts."""
@@ -147,29 +144,29 @@ class AdaPeD(ModelTask):
         stream: ClientStream,
     ) -> Answer:
         """Take the local steps; what leaves is where the copies of mu and psi have moved to."""
-        rule, told = (
-            self._rule,
-            Public(ask.broadcast["mu"], float(ask.broadcast["psi"]), int(ask.broadcast["rounds"])),
-        )
+        known = ask.broadcast
+        rule, told = self._rule, Public(known["theta"], float(known["psi"]), int(known["rounds"]))
         network, steps = self.network(setting), ask.mechanism.inner_steps
         theta = memory["theta"].copy()
         alone = memory["alone"].copy() if self.alone else None
-        floored, most = 0, rule.most(told.psi)
-        for rows, _, own in local.steps(data, self.batch, steps, stream):
-            theta[rows] = rule.step(network, told, own, theta[rows], randomizer.walk, rows)
-            floored += int((randomizer.walk.total[rows, -1] >= most).sum())
+        seen, most = Seen().counts(more=10), rule.most(told.psi)
+        for rows, step, own in local.steps(data, self.batch, steps, stream):
+            made = rule.step(network, told, own, theta[rows], randomizer.walk, rows)
+            theta[rows] = made.theta
+            seen[:-10] += local.norms_seen(made.lengths)
+            if step == 0:
+                seen[:-10] += local.first_seen(made.found, own)
+            seen[-10] += int((randomizer.walk.total[rows, -1] >= most).sum())
             if alone is not None:
                 slope = local.slope(network, alone[rows], own).gradient
                 alone[rows] -= np.float32(self.step_sizes[0]) * slope
-        local.refuse_runaway(theta, told.rounds)
+        refuse_own(theta, told.rounds, self.step_field)
         after = {"theta": theta} | ({} if alone is None else {"alone": alone})
-        seen = np.zeros(10, np.int64)
-        seen[0] = floored
         if self.due(told.rounds + 1):
             for place, models in enumerate((theta, told.mu, alone)):
                 if models is not None:
                     tested = local.own_accuracy(network, models, data)
-                    seen[1 + 3 * place : 4 + 3 * place] = tested
+                    seen[-9:].reshape(3, 3)[place] = tested
         return Answer(randomizer.walk.total, memory=after, seen=seen)
 
     def step(
@@ -185,18 +182,11 @@ class AdaPeD(ModelTask):
         """Average the copies: move by the mean of the noisy directions, times their number."""
         moved = ask.mechanism.decode(accumulator, stream) / formed.weight
         moved = moved * ask.mechanism.inner_steps
-        rounds = int(state["rounds"]) + 1
-        mu = state["mu"] - self.step_sizes[1] * moved[:-1]
-        psi = max(self.psi_least, float(state["psi"]) - self.step_sizes[2] * float(moved[-1]))
-        training.refuse_divergence(mu.astype(np.float32), rounds, self.step_sizes[1])
-        after = {"mu": mu, "psi": np.asarray(psi), "rounds": np.asarray(rounds)}
-        known = {"theta": mu.astype(np.float32), "step_size": np.asarray(self.step_sizes[1])}
-        return after, {"psi": np.asarray(psi), "rounds": np.asarray(rounds), **known}
-
-    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
-        """Return the common model as named tensors, and psi."""
-        common = dict(self.network(setting).named(state["mu"].astype(np.float32)))
-        return {"model/common": {**common, "psi": state["psi"]}}
+        mu = state["theta"] - self.step_sizes[1] * moved[:-1]
+        least = max(self.psi_least, float(state["psi"]) - self.step_sizes[2] * float(moved[-1]))
+        told = {"psi": np.asarray(least)}
+        after, public = self.closed(setting, state, mu, self.step_sizes[1], **told)
+        return after, {**public, **told}
 
     @property
     def keeps_own(self) -> bool:
@@ -210,25 +200,16 @@ class AdaPeD(ModelTask):
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
-        """Return how personal models do on their clients' own test samples, and the accountants."""
-        rounds, seen = int(public[0]["rounds"]), truth.seen
-        assert seen is not None
+        """Return how training went, personal models on own test samples, and the accountants."""
+        assert truth.seen is not None
+        rounds, (floored, *tested) = int(public[0]["rounds"]), truth.seen[-10:]
         steps = max(1, truth.clipped.values // 2)
-        sums = {"personal": seen[1:4], "starting": seen[4:7], "alone": seen[7:10]}
-        rows = {
-            "accountants": accountants(setting, ask.mechanism, rounds, truth.reports),
-            "training": simulation_only(
-                {
-                    "round": rounds,
-                    "psi_at_least": int(seen[0]) / steps,
-                    "fraction_clipped": truth.clipped.rows / max(1, truth.clipped.values),
-                }
-            ),
-            **local.personal_row(rounds, sums),
-        }
-        if self.due(rounds):
-            rows |= self.evaluated(setting, public[0])
-        return rows
+        more = {"psi": float(public[0]["psi"]), "psi_at_least": int(floored) / steps}
+        names = ("personal", "starting", "alone")
+        sums = dict(zip(names, np.reshape(tested, (3, 3)), strict=True))
+        beside = {"accountants": accountants(setting, ask.mechanism, rounds, truth.reports)}
+        rows = self.trained(setting, public[0], truth, **more) | beside
+        return rows | local.personal_row(rounds, sums)
 
     @property
     def _rule(self) -> Rule:

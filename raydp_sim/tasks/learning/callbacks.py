@@ -1,7 +1,7 @@
 """A function of the user's own that looks at a model whenever it is evaluated."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
@@ -25,12 +25,23 @@ Callback = Annotated[str, AfterValidator(_callable)]
 
 
 def called(
-    path: str | None, network: Network, theta: Floats32, samples: Examples
+    path: str | None,
+    network: Network,
+    theta: Floats32,
+    samples: Examples,
+    taken: Collection[str] = (),
 ) -> dict[str, float]:
     """Return what a callback finds, as columns.
 
+    Args:
+        path: of the callback; None: there is none.
+        network: the model.
+        theta: its parameters.
+        samples: that it is looked at with.
+        taken: names that other columns have.
+
     Raises:
-        RunError: it fails, or returns something else than numbers by name.
+        RunError: it fails, or returns something else than numbers by names of their own.
     """
     if path is None:
         return {}
@@ -42,6 +53,8 @@ def called(
     except Exception as error:  # the user's own function may fail in any way
         why = str(error) or type(error).__name__
         raise RunError(f"task.callback {path} failed: {why}", resumable=False) from error
+    if twice := sorted(set(found) & set(taken)):
+        raise RunError(f"task.callback {path} returned {twice}; choose names of its own", False)
     if not all(math.isfinite(value) for value in found.values()):
         raise RunError(f"task.callback {path} returned {found}; give finite numbers", False)
     return found

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from raydp_sim.mechanisms.walk import Walk
 from raydp_sim.models.base import Floats32, Network
 from raydp_sim.models.losses import cross_entropy, divergence
-from raydp_sim.tasks.learning.local import Own
+from raydp_sim.tasks.learning.local import Own, Slope, lengths
+from raydp_sim.tasks.learning.runaway import refuse_gradients
 
 Floats = NDArray[np.float64]
 
@@ -22,6 +23,20 @@ class Public(NamedTuple):
     mu: Floats32
     psi: float
     rounds: int
+
+
+class Stepped(NamedTuple):
+    """Where a step has led.
+
+    Attributes:
+        theta: the personal models after it.
+        found: their loss and its gradient before it.
+        lengths: of the common model's directions, before they are clipped.
+    """
+
+    theta: Floats32
+    found: Slope
+    lengths: Floats32
 
 
 class Apart(NamedTuple):
@@ -57,28 +72,37 @@ class Rule(NamedTuple):
         theta: Floats32,
         walk: Walk,
         rows: slice,
-    ) -> Floats32:
-        """Take one local step of some clients; return their personal models after it.
+    ) -> Stepped:
+        """Take one local step of some clients.
 
         In this order: theta; mu, at the new theta; psi, at the new theta and the new, noisy mu.
+
+        Raises:
+            RunError: a loss or a gradient is not a number, or beyond all measure.
         """
         weights = own.weights[..., None]
         mu, psi = self.copies(told, walk.total[rows])
         common, common_tape = network.forward(mu, own.features)
         logits, tape = network.forward(theta, own.features)
         pull = self.apart(logits, common).personal / (2.0 * psi)[:, None, None]
-        slopes = (cross_entropy(logits, own.labels).slopes + pull) * weights
+        loss = cross_entropy(logits, own.labels)
+        slopes = (loss.slopes + pull) * weights
         gradient = network.backward(theta, tape, slopes.astype(np.float32))
+        found = Slope((loss.values * own.weights).sum(axis=1), gradient, logits)
         theta = theta - np.float32(self.sizes[0]) * gradient
         logits, _ = network.forward(theta, own.features)
         slopes = self.apart(logits, common).common * weights / (2.0 * psi)[:, None, None]
-        walk.step(DIRECTION, network.backward(mu, common_tape, slopes.astype(np.float32)), rows)
+        direction = network.backward(mu, common_tape, slopes.astype(np.float32))
+        norms = lengths(direction)
+        # Before noise is added: what is no number is never randomized.
+        refuse_gradients(found.losses, norms, told.rounds, "task.step_sizes")
+        walk.step(DIRECTION, direction, rows)
         mu, psi = self.copies(told, walk.total[rows])
         common, _ = network.forward(mu, own.features)
         apart = (self.apart(logits, common).values * own.weights).sum(axis=1)
         slope = 1.0 / (2.0 * psi) - apart / (2.0 * psi * psi)
         walk.step(PSI, slope[:, None], rows)
-        return theta
+        return Stepped(theta, found, norms)
 
     def apart(self, personal: Floats32, common: Floats32) -> Apart:
         """Return how far the two models' predictions are apart."""

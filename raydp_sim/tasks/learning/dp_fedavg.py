@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.tasks.base import (
     Answer,
@@ -19,10 +18,12 @@ from raydp_sim.tasks.base import (
     Setting,
     Truth,
 )
-from raydp_sim.tasks.learning import local, training
+from raydp_sim.tasks.learning import local
 from raydp_sim.tasks.learning.model_task import ModelTask, Passes
 from raydp_sim.tasks.learning.noisy_steps import accountants, noisy_steps
+from raydp_sim.tasks.learning.runaway import refuse_gradients
 from raydp_sim.tasks.learning.schedules import Positive
+from raydp_sim.tasks.learning.seen import Seen
 
 
 class DpFedAvg(ModelTask):
@@ -82,13 +83,7 @@ class DpFedAvg(ModelTask):
 
     def init(self, setting: Setting) -> Arrays:
         """Start at the model's first parameters."""
-        first = self.first(setting)
-        return {"theta": first.astype(np.float64), "rounds": np.zeros((), np.int64)}
-
-    def ask(self, setting: Setting, state: Arrays) -> Ask | None:
-        """Send the common model."""
-        told = {"theta": state["theta"].astype(np.float32), "rounds": state["rounds"]}
-        return Ask(setting.mechanism, told)
+        return self.begun(setting, self.first(setting).astype(np.float64))
 
     def client(
         self,
@@ -107,12 +102,18 @@ class DpFedAvg(ModelTask):
         def copies(rows: slice) -> NDArray[np.float32]:
             return np.asarray(first - self.step_size * walk.total[rows], np.float32)
 
-        for rows, _, own in local.steps(data, self.batch, ask.mechanism.inner_steps, stream):
-            walk.step(0, local.slope(network, copies(rows), own).gradient, rows)
-        seen = np.zeros(3, np.int64)
+        seen = Seen().counts(more=3)
+        for rows, step, own in local.steps(data, self.batch, ask.mechanism.inner_steps, stream):
+            found = local.slope(network, copies(rows), own)
+            lengths = local.lengths(found.gradient)
+            refuse_gradients(found.losses, lengths, rounds)
+            seen[:-3] += local.norms_seen(lengths)
+            if step == 0:
+                seen[:-3] += local.first_seen(found, own)
+            walk.step(0, found.gradient, rows)
         if self.due(rounds + 1):
             # Of the model that the round began with: clients know no other.
-            seen = local.own_accuracy(network, first, data)
+            seen[-3:] = local.own_accuracy(network, first, data)
         return Answer(walk.total, memory=memory, seen=seen)
 
     def step(
@@ -127,29 +128,15 @@ class DpFedAvg(ModelTask):
     ) -> tuple[Arrays, Arrays]:
         """Average where the clients' steps have led."""
         moved = ask.mechanism.decode(accumulator, stream) / formed.weight
-        rounds = int(state["rounds"]) + 1
         theta = state["theta"] - self.step_size * ask.mechanism.inner_steps * moved
-        training.refuse_divergence(theta.astype(np.float32), rounds, self.step_size)
-        after = {"theta": theta, "rounds": np.asarray(rounds)}
-        made = {"theta": theta.astype(np.float32), "rounds": np.asarray(rounds)}
-        return after, {**made, "step_size": np.asarray(self.step_size)}
+        return self.closed(setting, state, theta, self.step_size)
 
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
-        """Return how the model does on held-out and on clients' own test samples."""
-        rounds, seen = int(public[0]["rounds"]), truth.seen
-        assert seen is not None
-        rows = {
-            "accountants": accountants(setting, ask.mechanism, rounds, truth.reports),
-            "training": simulation_only(
-                {
-                    "round": rounds,
-                    "fraction_clipped": truth.clipped.rows / max(1, truth.clipped.values),
-                }
-            ),
-            **local.personal_row(rounds, {"starting": seen}),
-        }
-        if self.due(rounds):
-            rows |= self.evaluated(setting, public[0])
-        return rows
+        """Return how training went, and the model on held-out and on clients' own test samples."""
+        assert truth.seen is not None
+        rounds = int(public[0]["rounds"])
+        beside = {"accountants": accountants(setting, ask.mechanism, rounds, truth.reports)}
+        own = local.personal_row(rounds, {"starting": truth.seen[-3:]})
+        return self.trained(setting, public[0], truth) | beside | own

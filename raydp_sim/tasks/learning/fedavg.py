@@ -9,7 +9,6 @@ from pydantic import Field
 
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import piece
 from raydp_sim.tasks.base import (
@@ -25,8 +24,11 @@ from raydp_sim.tasks.learning import local, training
 from raydp_sim.tasks.learning.adaptive_clip import AdaptiveClip
 from raydp_sim.tasks.learning.model_task import ModelTask, Passes
 from raydp_sim.tasks.learning.optimizers import OPTIMIZERS, Optimizer, Sgd, as_state, of_state
-from raydp_sim.tasks.learning.samples import UNIT, exact
+from raydp_sim.tasks.learning.runaway import refuse_gradients, refuse_own
 from raydp_sim.tasks.learning.schedules import Constant, Positive, StepSize
+from raydp_sim.tasks.learning.seen import UNIT, Seen, exact
+
+_RATE = "task.local_step_size"
 
 
 class FedAvg(ModelTask):
@@ -122,20 +124,14 @@ class FedAvg(ModelTask):
 
     def init(self, setting: Setting) -> Arrays:
         """Start at the model's first parameters, clipping to the mechanism's radius."""
-        network = self.network(setting)
         first = self.first(setting)
-        memory = self.optimizer.init(network.size)
-        return {
-            "theta": first.astype(np.float64),
-            "rounds": np.zeros((), np.int64),
-            "clip": np.asarray(setting.mechanism.domain.radius),
-            **as_state(memory),
-        }
+        memory, clip = self.optimizer.init(len(first)), setting.mechanism.domain.radius
+        more = {"clip": np.asarray(clip), **as_state(memory)}
+        return self.begun(setting, first.astype(np.float64), **more)
 
-    def ask(self, setting: Setting, state: Arrays) -> Ask | None:
-        """Send the common model and the norm that updates are clipped to."""
-        told = {name: state[name] for name in ("rounds", "clip")}
-        return Ask(setting.mechanism, {"theta": state["theta"].astype(np.float32), **told})
+    def told(self, state: Arrays) -> Arrays:
+        """Return the common model, and the norm that updates are clipped to."""
+        return {**super().told(state), "clip": state["clip"]}
 
     def client(
         self,
@@ -152,23 +148,28 @@ class FedAvg(ModelTask):
         first, rate = ask.broadcast["theta"], np.float32(self.local_step_size)
         updates = np.empty((len(data), network.size), np.float32)
         norms = np.empty(len(data), np.float32)
+        seen = Seen().counts(more=6)
         for rows, step, own in local.steps(data, self.batch, self.steps, stream):
             moved = updates[rows]
             # All begin with the same model.
-            slope = local.slope(network, first + moved if step else first, own).gradient
+            found = local.slope(network, first + moved if step else first, own)
+            slope = found.gradient
+            if step == 0:
+                lengths = local.lengths(slope)
+                refuse_gradients(found.losses, lengths, rounds, _RATE)
+                seen[:-6] += local.first_seen(found, own) + local.norms_seen(lengths)
             if step and self.proximal:
                 slope += np.float32(self.proximal) * moved
             slope *= -rate
             moved[:] = moved + slope if step else slope
             if step == self.steps - 1:
                 np.sqrt(np.vecdot(moved, moved), out=norms[rows])
-                local.refuse_runaway(norms[rows], rounds)
+                refuse_own(norms[rows], rounds, _RATE)
         clip = float(ask.broadcast["clip"])
-        seen = np.zeros(6, np.int64)
-        seen[:3] = len(data), exact(norms), int((norms > clip).sum())
+        seen[-6:-3] = len(data), exact(norms), int((norms > clip).sum())
         if self.due(rounds + 1):
             # Of the model that the round began with: clients know no other.
-            seen[3:] = local.own_accuracy(network, first, data)
+            seen[-3:] = local.own_accuracy(network, first, data)
         if self.adaptive_clip is None:
             return Answer(updates, memory=memory, seen=seen)
         radius = ask.mechanism.domain.radius
@@ -194,30 +195,20 @@ class FedAvg(ModelTask):
             mean = mean[:-1]
         move, memory = self.optimizer.move(-mean, rounds, of_state(state))
         rate = self.step_size.rate(rounds)
-        theta = state["theta"] - rate * move
-        training.refuse_divergence(theta.astype(np.float32), rounds, rate)
-        known = {"rounds": np.asarray(rounds), "clip": np.asarray(clip)}
-        public = {"theta": theta.astype(np.float32), "step_size": np.asarray(rate), **known}
-        return {"theta": theta, **known, **as_state(memory)}, public
+        theta, told = state["theta"] - rate * move, {"clip": np.asarray(clip)}
+        after, public = self.closed(setting, state, theta, rate, **told, **as_state(memory))
+        return after, {**public, **told}
 
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
-        """Return how the model does on held-out and on clients' own test samples."""
-        rounds, seen = int(public[0]["rounds"]), truth.seen
-        assert seen is not None
-        count = max(1, int(seen[0]))
-        rows = {
-            "training": simulation_only(
-                {
-                    "round": rounds,
-                    "next_clip": float(public[0]["clip"]),
-                    "update_norm": int(seen[1]) * UNIT / count,
-                    "fraction_clipped": int(seen[2]) / count,
-                }
-            ),
-            **local.personal_row(rounds, {"starting": seen[3:]}),
-        }
-        if self.due(rounds):
-            rows |= self.evaluated(setting, public[0])
-        return rows
+        """Return how training went, and the model on held-out and on clients' own test samples."""
+        assert truth.seen is not None
+        count, norm, cut, *tested = truth.seen[-6:]
+        more = {"update_norm": int(norm) * UNIT / max(1, int(count))}
+        if self.adaptive_clip is not None:
+            # What is randomized is inside the ball already; else the mechanism's norm decides.
+            more["fraction_clipped"] = int(cut) / max(1, int(count))
+        more["next_clip"] = float(public[0]["clip"])
+        own = local.personal_row(int(public[0]["rounds"]), {"starting": np.array(tested)})
+        return self.trained(setting, public[0], truth, **more) | own

@@ -7,18 +7,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from raydp_sim.datasets.labelled import Labelled
-from raydp_sim.errors import InputError, RunError
+from raydp_sim.datasets.labelled import Labelled, examples
+from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.models.base import Floats32, Network
 from raydp_sim.models.losses import cross_entropy
 from raydp_sim.random import ClientStream
 from raydp_sim.tasks.learning.samples import drawn
+from raydp_sim.tasks.learning.seen import Seen, exact
 
 _ROWS = 1024  # samples that go through a model in one call; few enough to stay in cache
 _SHARE = 2.0**30
-_EXPLODED = 1e6
 
 
 class Own(NamedTuple):
@@ -37,9 +37,8 @@ class Own(NamedTuple):
 
 def all_of(data: Labelled) -> Own:
     """Return everything that the clients hold."""
-    places = np.arange(data.index.shape[1])
-    features, labels = data.take(np.broadcast_to(places, data.index.shape))
-    real = places < data.sizes[:, None]
+    features, labels = examples(data.pool, data.classes, data.index)
+    real = np.arange(data.index.shape[1]) < data.sizes[:, None]
     return Own(features, labels, (real / np.maximum(1, data.sizes)[:, None]).astype(np.float32))
 
 
@@ -71,10 +70,14 @@ def refuse_batch(data: Any, size: int | None, ids: Any) -> None:
         )
 
 
+def together(samples: int) -> int:
+    """Return how many clients with so many samples each go through a model in one call."""
+    return max(1, _ROWS // max(1, samples))
+
+
 def tiles(data: Labelled, batch: int | None) -> Iterator[slice]:
     """Yield blocks of clients whose samples fit the memory of one call."""
-    each = data.index.shape[1] if batch is None else batch
-    size = max(1, _ROWS // max(1, each))
+    size = together(data.index.shape[1] if batch is None else batch)
     for first in range(0, len(data), size):
         yield slice(first, min(first + size, len(data)))
 
@@ -121,10 +124,12 @@ class Slope(NamedTuple):
     Attributes:
         losses: one per client.
         gradient: one row per client.
+        logits: of every sample.
     """
 
     losses: Floats32
     gradient: Floats32
+    logits: Floats32
 
 
 def slope(network: Network, theta: Floats32, own: Own) -> Slope:
@@ -132,23 +137,26 @@ def slope(network: Network, theta: Floats32, own: Own) -> Slope:
     logits, tape = network.forward(theta, own.features)
     loss = cross_entropy(logits, own.labels)
     losses = (loss.values * own.weights).sum(axis=1)
-    return Slope(losses, network.backward(theta, tape, loss.slopes * own.weights[..., None]))
+    gradient = network.backward(theta, tape, loss.slopes * own.weights[..., None])
+    return Slope(losses, gradient, logits)
 
 
-def refuse_runaway(theta: Floats32, rounds: int) -> None:
-    """Stop a run in which a client's own model has run away.
+def first_seen(found: Slope, own: Own) -> Counts:
+    """Return what is seen of a round's first step: losses, and how many samples are right."""
+    real = own.weights > 0.0
+    hits = (found.logits.argmax(axis=-1) == own.labels) & real
+    losses = len(found.losses), exact(found.losses)
+    return Seen(*losses, int(real.sum()), int(hits.sum())).counts()
 
-    Raises:
-        RunError: names the round and what to change.
-    """
-    largest = float(np.abs(theta).max(initial=0.0))
-    if largest < _EXPLODED:
-        return
-    raise RunError(
-        f"training ran away: in round {rounds + 1} a parameter of a client's model is "
-        f"{largest:.3g}; lower the local step size",
-        resumable=False,
-    )
+
+def norms_seen(norms: NDArray[Any]) -> Counts:
+    """Return what is seen of gradients that have these norms."""
+    return Seen(gradients=len(norms), norm=exact(norms)).counts()
+
+
+def lengths(vectors: Floats32) -> Floats32:
+    """Return the l2 norm of every row."""
+    return np.asarray(np.sqrt(np.vecdot(vectors, vectors)))
 
 
 def own_accuracy(network: Network, theta: Floats32, data: Labelled) -> Counts:

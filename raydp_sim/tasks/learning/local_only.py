@@ -19,9 +19,11 @@ from raydp_sim.tasks.base import (
     Setting,
     Truth,
 )
-from raydp_sim.tasks.learning import local
+from raydp_sim.tasks.learning import local, training
 from raydp_sim.tasks.learning.model_task import ModelTask, Passes
+from raydp_sim.tasks.learning.runaway import refuse_astray, refuse_gradients, refuse_own
 from raydp_sim.tasks.learning.schedules import Positive
+from raydp_sim.tasks.learning.seen import Seen
 
 
 class LocalOnly(ModelTask):
@@ -66,7 +68,11 @@ class LocalOnly(ModelTask):
         return 1
 
     def plan(self, setting: Setting) -> tuple[Planned, ...]:
-        """Return one kind of release; refuse a mechanism that wants noise inside local steps."""
+        """Return one kind of release; refuse noise inside steps, and looks at a common model."""
+        for name in ("patience", "callback"):
+            if getattr(self, name) is not None:
+                remedy = "there is no common model here that could be looked at; leave it out"
+                raise bad_field(f"task.{name}", getattr(self, name), remedy)
         if setting.mechanism.inner_steps:
             remedy = "nothing is learned from reports here; use 2rr"
             raise bad_field("mechanism.kind", setting.mechanism.kind, remedy)
@@ -106,13 +112,17 @@ class LocalOnly(ModelTask):
         """Take the local steps; report nothing of them."""
         network, rounds = self.network(setting), int(ask.broadcast["rounds"])
         theta = memory["theta"].copy()
-        for rows, _, own in local.steps(data, self.batch, self.steps, stream):
-            slope = local.slope(network, theta[rows], own).gradient
-            theta[rows] -= np.float32(self.step_size) * slope
-        local.refuse_runaway(theta, rounds)
-        seen = np.zeros(3, np.int64)
+        seen = Seen().counts(more=3)
+        for rows, step, own in local.steps(data, self.batch, self.steps, stream):
+            found = local.slope(network, theta[rows], own)
+            if step == 0:
+                lengths = local.lengths(found.gradient)
+                refuse_gradients(found.losses, lengths, rounds)
+                seen[:-3] += local.first_seen(found, own) + local.norms_seen(lengths)
+            theta[rows] -= np.float32(self.step_size) * found.gradient
+        refuse_own(theta, rounds, "task.step_size")
         if self.due(rounds + 1):
-            seen = local.own_accuracy(network, theta, data)
+            seen[-3:] = local.own_accuracy(network, theta, data)
         return Answer(np.zeros((len(data), 1)), memory={"theta": theta}, seen=seen)
 
     def step(
@@ -149,6 +159,10 @@ class LocalOnly(ModelTask):
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
-        """Return how the models do on their clients' own test samples."""
+        """Return how training went, and how the models do on their clients' own test samples."""
         assert truth.seen is not None
-        return local.personal_row(int(public[0]["rounds"]), {"alone": truth.seen})
+        rounds = int(public[0]["rounds"])
+        refuse_astray(Seen.of(truth.seen), setting.labels, rounds, self.step_field)
+        # What is reported is no gradient, so nothing is clipped.
+        row = training.training_row(rounds, truth, {"fraction_clipped": 0.0})
+        return {"training": row, **local.personal_row(rounds, {"alone": truth.seen[-3:]})}

@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.parts.mms import smooth_step
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.tasks.base import (
     Answer,
@@ -23,8 +22,9 @@ from raydp_sim.tasks.base import (
 )
 from raydp_sim.tasks.learning import local, training
 from raydp_sim.tasks.learning.model_task import ModelTask, Passes
-from raydp_sim.tasks.learning.samples import UNIT, exact
+from raydp_sim.tasks.learning.runaway import refuse_gradients
 from raydp_sim.tasks.learning.schedules import Positive
+from raydp_sim.tasks.learning.seen import Seen
 
 
 class MmsSgd(ModelTask):
@@ -96,13 +96,7 @@ class MmsSgd(ModelTask):
 
     def init(self, setting: Setting) -> Arrays:
         """Start at the model's first parameters."""
-        first = self.first(setting)
-        return {"theta": first.astype(np.float64), "rounds": np.zeros((), np.int64)}
-
-    def ask(self, setting: Setting, state: Arrays) -> Ask | None:
-        """Send the parameters."""
-        told = {"theta": state["theta"].astype(np.float32), "rounds": state["rounds"]}
-        return Ask(setting.mechanism, told)
+        return self.begun(setting, self.first(setting).astype(np.float64))
 
     def client(
         self,
@@ -117,12 +111,13 @@ class MmsSgd(ModelTask):
         """Compute the gradient of each client's mean loss."""
         network, theta = self.network(setting), ask.broadcast["theta"]
         values = np.empty((len(data), network.size), np.float32)
-        seen = np.zeros(3, np.int64)
-        for rows in local.tiles(data, None):
-            found = local.slope(network, theta, local.all_of(data[rows]))
+        seen, rounds = Seen().counts(), int(ask.broadcast["rounds"])
+        for rows, _, own in local.steps(data, None, 1, stream):
+            found = local.slope(network, theta, own)
+            lengths = local.lengths(found.gradient)
+            refuse_gradients(found.losses, lengths, rounds)
             values[rows] = found.gradient
-            norms = np.sqrt(np.vecdot(found.gradient, found.gradient))
-            seen += [len(norms), exact(found.losses), exact(norms)]
+            seen += local.first_seen(found, own) + local.norms_seen(lengths)
         return Answer(values, memory=memory, seen=seen)
 
     def step(
@@ -136,31 +131,12 @@ class MmsSgd(ModelTask):
         stream: Stream,
     ) -> tuple[Arrays, Arrays]:
         """Step against the estimate of the mean gradient."""
-        rounds, rate = int(state["rounds"]) + 1, self.rate(setting)
         gradient = ask.mechanism.decode(accumulator, stream) / formed.weight
-        theta = state["theta"] - rate * gradient
-        training.refuse_divergence(theta.astype(np.float32), rounds, rate)
-        after = {"theta": theta, "rounds": np.asarray(rounds)}
-        made = {"theta": theta.astype(np.float32), "rounds": np.asarray(rounds)}
-        return after, {**made, "step_size": np.asarray(rate)}
+        rate = self.rate(setting)
+        return self.closed(setting, state, state["theta"] - rate * gradient, rate)
 
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
-        """Return how the model does on held-out samples, and how training went."""
-        rounds, seen = int(public[0]["rounds"]), truth.seen
-        assert seen is not None
-        count = max(1, int(seen[0]))
-        rows = {
-            "training": simulation_only(
-                {
-                    "round": rounds,
-                    "training_loss": int(seen[1]) * UNIT / count,
-                    "gradient_norm": int(seen[2]) * UNIT / count,
-                    "fraction_clipped": truth.clipped.rows / max(1, truth.clipped.values),
-                }
-            )
-        }
-        if self.due(rounds):
-            rows |= self.evaluated(setting, public[0])
-        return rows
+        """Return how training went, and how the model does on held-out samples."""
+        return self.trained(setting, public[0], truth)

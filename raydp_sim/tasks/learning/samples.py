@@ -5,17 +5,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.datasets.labelled import Labelled
-from raydp_sim.errors import InputError, RunError
+from raydp_sim.datasets.labelled import Labelled, examples
+from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.models.base import TILE, Floats32, Network
 from raydp_sim.models.losses import cross_entropy
 from raydp_sim.random import ClientStream
-
-UNIT = 2.0**-16
-"""In which losses and norms are summed, so that sums are exact integers."""
-_MOST = 2.0**26  # where numbers are cut off in sums: with it 2^20 of them cannot overflow
-_EXPLODED = 1e6
+from raydp_sim.tasks.learning.runaway import refuse_gradients
+from raydp_sim.tasks.learning.seen import Seen, exact
 
 
 def drawn(sizes: NDArray[np.int64], count: int, stream: ClientStream) -> NDArray[np.int64]:
@@ -38,7 +35,7 @@ class Gradients(NamedTuple):
 
     Attributes:
         values: one gradient per row.
-        seen: number of samples, and sums of their losses, hits and gradients' l2 norms.
+        seen: of the samples, as `Seen`.
     """
 
     values: Floats32
@@ -60,43 +57,23 @@ def gradients(
     Raises:
         RunError: a loss or a gradient is not a number, or beyond all measure.
     """
-    count = chosen.shape[1]
-    together = max(1, TILE // count)
-    values = np.empty((chosen.size, network.size), np.float32)
-    seen = np.zeros(4, np.int64)
-    if not len(chosen):
-        return Gradients(np.empty((0, network.size), np.float32), seen)
-    for first in range(0, len(chosen), together):
-        part = slice(first, first + together)
-        features, labels = data[part].take(chosen[part])
-        flat, one = features.reshape(-1, 1, *features.shape[2:]), labels.reshape(-1, 1)
-        logits, tape = network.forward(theta, flat)
-        loss = cross_entropy(logits, one)
-        own = network.backward(theta, tape, loss.slopes)
-        norms = np.sqrt(np.vecdot(own, own))
-        _refuse_runaway(loss.values, norms, rounds)
-        hits = int((logits.argmax(axis=-1) == one).sum())
-        seen += [len(own), exact(loss.values), hits, exact(norms)]
-        values[first * count : (first + together) * count] = own
+    numbers = np.take_along_axis(data.index, chosen, axis=1).reshape(-1, 1)
+    values = np.empty((len(numbers), network.size), np.float32)
+    losses, norms = (np.empty(len(numbers), np.float32) for _ in range(2))
+    hits = 0
+    for first in range(0, len(numbers), TILE):
+        part = slice(first, first + TILE)
+        features, labels = examples(data.pool, data.classes, numbers[part])
+        logits, tape = network.forward(theta, features)
+        loss = cross_entropy(logits, labels)
+        own = network.backward(theta, tape, loss.slopes, out=values[part])
+        np.sqrt(np.vecdot(own, own), out=norms[part])
+        losses[part] = loss.values[:, 0]
+        hits += int((logits.argmax(axis=-1) == labels).sum())
+    refuse_gradients(losses, norms, rounds)
+    count = len(numbers)
+    seen = Seen(count, exact(losses), count, hits, count, exact(norms)).counts()
     return Gradients(values, seen)
-
-
-def exact(numbers: NDArray[Any]) -> int:
-    """Return the sum of numbers in units, each cut off and rounded by itself."""
-    kept = np.minimum(numbers.astype(np.float64), _MOST)
-    return int(np.rint(kept / UNIT).astype(np.int64).sum())
-
-
-def _refuse_runaway(losses: Floats32, norms: Floats32, rounds: int) -> None:
-    if np.isfinite(norms).all() and (losses < _EXPLODED).all():
-        return
-    worst = float(np.max(losses, initial=0.0))
-    what = f"a loss is {worst:.3g}" if not worst < _EXPLODED else "a gradient is not finite"
-    raise RunError(
-        f"training ran away: in round {rounds + 1} {what}; lower task.step_size, or clip gradients "
-        "more (mechanism.radius)",
-        resumable=False,
-    )
 
 
 def held_labels(data: Labelled, classes: int) -> Counts:

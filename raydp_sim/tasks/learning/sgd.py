@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from raydp_sim.errors import bad_field
+from raydp_sim.mechanisms.base import Counts, Floats
 from raydp_sim.mechanisms.randomizer import Randomizer
 from raydp_sim.privacy.events import Release
 from raydp_sim.random import ClientStream, Stream
@@ -22,8 +23,7 @@ from raydp_sim.tasks.base import (
     Truth,
 )
 from raydp_sim.tasks.items import item_event
-from raydp_sim.tasks.learning import training, watching
-from raydp_sim.tasks.learning.callbacks import Callback
+from raydp_sim.tasks.learning import training
 from raydp_sim.tasks.learning.model_task import ModelTask, Passes
 from raydp_sim.tasks.learning.optimizers import OPTIMIZERS, Optimizer, Sgd, as_state, of_state
 from raydp_sim.tasks.learning.projections import PROJECTIONS, Everywhere, Projection
@@ -48,12 +48,6 @@ class CldpSgd(ModelTask):
         step_size: a number, or a schedule.
         optimizer: what the server makes of the mean gradient.
         projection: the convex set that parameters are kept in.
-        evaluate_every: rounds from one evaluation on held-out samples to the next; the last one is
-            always evaluated.
-        patience: evaluations without a better accuracy on the validation split after which the run
-            ends; never by default. All rounds are then charged from the first on.
-        callback: import path of a function (network, parameters, test samples) -> numbers by name,
-            which become columns of stream `learning`.
 
     Example:
         >>> CldpSgd(step_size=0.3).step_size.rate(7)
@@ -77,25 +71,15 @@ class CldpSgd(ModelTask):
             },
         },
     )
-    adaptive = True
-    sums_cut = False
     sampled_points: Annotated[int, Field(ge=1)] = 1
     step_size: StepSize = Constant(value=0.1)
     optimizer: Annotated[Optimizer, *piece(OPTIMIZERS)] = Sgd()
     projection: Annotated[Projection, *piece(PROJECTIONS)] = Everywhere()
     evaluate_every: Annotated[int, Field(ge=1)] = 10
-    patience: Annotated[int, Field(ge=1)] | None = None
-    callback: Callback | None = None
-
-    @property
-    def open_ended(self) -> bool:  # type: ignore[override]  # here a field decides
-        """Whether what was released may end the run."""
-        return self.patience is not None
 
     def plan(self, setting: Setting) -> tuple[Planned, ...]:
         """Return one kind of release; refuse what cannot be trained."""
         training.refuse_no_clipping(setting.mechanism)
-        watching.refuse_blind(setting, self.patience)
         if self.sampled_points > setting.shape[0]:
             remedy = f"a client holds {setting.shape[0]} samples; lower it"
             raise bad_field("task.sampled_points", self.sampled_points, remedy)
@@ -121,19 +105,9 @@ class CldpSgd(ModelTask):
 
     def init(self, setting: Setting) -> Arrays:
         """Start at the model's first parameters, inside the set."""
-        network = self.network(setting)
-        first = self.first(setting)
-        theta = self.projection.nearest(first.astype(np.float64))
-        single = theta.astype(np.float32)
-        state: Arrays = {"theta": single, "rounds": np.zeros((), np.int64)}
-        remembered = as_state(self.optimizer.init(network.size))
-        return {**state, **remembered, **watching.nothing_seen(setting, single)}
-
-    def ask(self, setting: Setting, state: Arrays) -> Ask | None:
-        """Send the parameters; end the run if nothing becomes better."""
-        if watching.enough(state, self.patience):
-            return None
-        return Ask(setting.mechanism, {"theta": state["theta"], "rounds": state["rounds"]})
+        theta = self.projection.nearest(self.first(setting).astype(np.float64))
+        memory = as_state(self.optimizer.init(self.network(setting).size))
+        return self.begun(setting, theta.astype(np.float32), **memory)
 
     def client(
         self,
@@ -169,34 +143,24 @@ class CldpSgd(ModelTask):
         gradient = ask.mechanism.decode(accumulator, stream) / formed.weight
         move, memory = self.optimizer.move(gradient, rounds, of_state(state))
         theta = self.projection.nearest(state["theta"] - rate * move).astype(np.float32)
-        training.refuse_divergence(theta, rounds, rate)
-        seen, looks = watching.kept(state), dict[str, NDArray[Any]]()
-        if self.due(rounds):
-            seen, looks = watching.looked(self.network(setting), setting, theta, rounds, seen)
-        known = {"theta": theta, "rounds": np.asarray(rounds)}
-        public = {"step_size": np.asarray(rate), **looks}
-        return {**known, **as_state(memory), **seen}, {**known, **public}
+        return self.closed(setting, state, theta, rate, **as_state(memory))
+
+    def influence(self, setting: Setting, data: Any, population: Counts) -> Floats:
+        """Return how low a client's labels are on average: what is missed most is whole classes.
+
+        So if a tenth of the clients stays away, where each has one sample of ten classes, they are
+        all who hold the first.
+        """
+        own = np.arange(data.index.shape[1]) < data.sizes[:, None]
+        labels = data.classes[data.index].astype(np.float64)  # they may be unsigned
+        return np.asarray(-(labels * own).sum(axis=1) / data.sizes)
 
     def event(self, setting: Setting, ask: Ask, formed: Formed) -> Release | None:
         """Return a round of CLDP-SGD or DSS-SGD where it is one; see `item_event`."""
         return item_event(ask.mechanism, formed, setting.shape[0], self.sampled_points)
 
-    def files(self, setting: Setting, state: Arrays) -> dict[str, Arrays]:
-        """Return the last model, and the best one by the validation split, as named tensors."""
-        network = self.network(setting)
-        kept = {"last": state["theta"], **({"best": state["best"]} if "best" in state else {})}
-        return {f"model/{name}": dict(network.named(theta)) for name, theta in kept.items()}
-
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
-        """Return how the model does on held-out samples, and how training went."""
-        rows = {"training": training.training_row(truth)}
-        if self.due(int(public[0]["rounds"])):
-            rows |= self.evaluated(setting, public[0], self.callback)
-        return rows
-
-    def closing(self, setting: Setting, public: Arrays) -> dict[str, pa.RecordBatch]:
-        """Evaluate the last model, if that was not done."""
-        done = self.due(int(public["rounds"]))
-        return {} if done else self.evaluated(setting, public, self.callback)
+        """Return how training went, and how the model does on held-out samples."""
+        return self.trained(setting, public[0], truth)

@@ -1,5 +1,6 @@
 """What all tasks that train one model share: its network, its limits and the rows about it."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -7,17 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from raydp_sim.datasets.labelled import HeldOut
-from raydp_sim.errors import InputError, RunError, bad_field
+from raydp_sim.errors import InputError, bad_field
 from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.metrics import streams
 from raydp_sim.metrics.streams import released, simulation_only
-from raydp_sim.models.base import Classifier, Floats32, Network
+from raydp_sim.models.base import Classifier, Network
 from raydp_sim.tasks.base import Arrays, Setting, Truth
 from raydp_sim.tasks.learning.callbacks import called
 from raydp_sim.tasks.learning.evaluation import score
-from raydp_sim.tasks.learning.samples import UNIT
-
-# Parameters beyond this are no model any more.
-_LARGEST = 1e6
+from raydp_sim.tasks.learning.seen import Seen
 
 
 def network_of(model: Classifier, shape: tuple[int, ...], labels: int) -> Network:
@@ -51,33 +50,22 @@ def held_out(setting: Setting) -> HeldOut:
 
 
 def refuse_no_clipping(mechanism: Mechanism) -> None:
-    """Refuse a mechanism that refuses long gradients: nothing bounds them beforehand.
+    """Refuse a mechanism of no ball, or that refuses long gradients: nothing else bounds them.
 
     Raises:
         InputError: names the field.
     """
+    if mechanism.domain.norm in ("binary", "category"):
+        remedy = (
+            f"it takes {mechanism.domain.describe()}, and gradients point anywhere; use one of a "
+            "ball, such as rinf, r1, privunit or l2"
+        )
+        raise bad_field("mechanism.kind", mechanism.kind, remedy)
     if mechanism.on_out_of_range != "clip":
         remedy = (
             "gradients have no bound of their own; say on_out_of_range: clip, to mechanism.radius"
         )
         raise bad_field("mechanism.on_out_of_range", mechanism.on_out_of_range, remedy)
-
-
-def refuse_divergence(theta: Floats32, rounds: int, rate: float) -> None:
-    """Stop a run whose parameters have run away.
-
-    Raises:
-        RunError: names the round and what to change.
-    """
-    largest = float(np.abs(theta).max(initial=0.0))
-    if largest < _LARGEST:
-        return
-    raise RunError(
-        f"training ran away: after round {rounds} a parameter is {largest:.3g}; the step size "
-        f"{rate:g} is too large for this noise: lower task.step_size or mechanism.radius, or raise "
-        "mechanism.epsilon_local",
-        resumable=False,
-    )
 
 
 def learning_row(
@@ -93,26 +81,30 @@ def learning_row(
         "test_accuracy": found.accuracy,
         "test_loss": found.loss,
         **{name: float(public[name]) for name in seen if name in public},
-        **called(callback, network, public["theta"], samples),
     }
-    return released(known)
+    taken = (*streams.KEY, *known)
+    return released(known | called(callback, network, public["theta"], samples, taken))
 
 
-def training_row(truth: Truth) -> pa.RecordBatch:
-    """Return how training went, as only a simulation knows."""
+def training_row(rounds: int, truth: Truth, more: Mapping[str, float]) -> pa.RecordBatch:
+    """Return how training went, as only a simulation knows.
+
+    Args:
+        rounds: so far.
+        truth: of the release; its `seen` begins with `Seen`.
+        more: further columns, or others in the place of the usual ones.
+    """
     assert truth.seen is not None
-    count, loss, hits, norm = (int(each) for each in truth.seen)
-    count = max(1, count)
+    seen = Seen.of(truth.seen)
     so_far, whole = (
         held[:-1] / max(1, held[:-1].sum()) for held in (truth.so_far, truth.population)
     )
-    return simulation_only(
-        {
-            "training_loss": loss * UNIT / count,
-            "training_accuracy": hits / count,
-            "gradient_norm": norm * UNIT / count,
-            "fraction_clipped": truth.clipped.rows / max(1, truth.clipped.values),
-            "participants": truth.reports,
-            "label_skew": float(np.abs(so_far - whole).sum() / 2.0),
-        }
-    )
+    usual = {
+        "training_loss": seen.mean_loss,
+        "training_accuracy": seen.accuracy,
+        "gradient_norm": seen.mean_norm,
+        "fraction_clipped": truth.clipped.rows / max(1, truth.clipped.values),
+        "participants": truth.reports,
+        "label_skew": float(np.abs(so_far - whole).sum() / 2.0),
+    }
+    return simulation_only({"round": rounds, **usual, **more})
