@@ -2,8 +2,9 @@
 
 The engine decides what happens when; it does nothing itself. Two properties hold by construction
 and are tested on it alone: a release is never permitted before its charge is durable, and a batch
-below `min_batch` is never released. When a batch closes is for the schedule to say; synchronous
-rounds are the case of zero latency, where all reports arrive at the moment of the ask.
+below the smallest that its ask takes, `min_batch` if it does not say, is never released. When a
+batch closes is for the schedule to say; synchronous rounds are the case of zero latency, where all
+reports arrive at the moment of the ask.
 """
 
 from dataclasses import dataclass, replace
@@ -94,11 +95,14 @@ class Collected:
 
 @dataclass(frozen=True)
 class Closed:
-    """The batch is closed and holds this many clients' reports, of which it needs `least`."""
+    """The batch is closed and holds this many clients' reports, of which it needs `least`.
+
+    None: as many as `Policy.min_batch` says.
+    """
 
     release: int
     reports: int
-    least: int = 1
+    least: int | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class Policy:
     """What the engine needs to know of a scenario.
 
     Attributes:
-        min_batch: reports below which a batch is never released.
+        min_batch: reports below which a batch is never released whose ask does not say how many.
         depth: releases that may be under way at once; 1 if an ask depends on the release before.
     """
 
@@ -193,8 +197,9 @@ def advance(policy: Policy, state: State, event: Event) -> Step:
             after, commands = _ask_next(policy, replace(state, collecting=False))
             return after, [Close(release), *commands]
         case Closed(release, reports, least):
-            waiting = (*state.closed, (release, reports, least))
-            return _decide(policy, replace(state, closed=waiting))
+            needed = policy.min_batch if least is None else least
+            waiting = (*state.closed, (release, reports, needed))
+            return _decide(replace(state, closed=waiting))
         case Charged(release):
             return _release_next(replace(state, charged=state.charged | {release}))
         case Finished(release):
@@ -211,13 +216,13 @@ def settle(state: State, release: int) -> State:
     return replace(state, floor=floor, ahead=ahead)
 
 
-def _decide(policy: Policy, state: State) -> Step:
+def _decide(state: State) -> Step:
     # In order too: what a client has spent after a release must not depend on a later one.
     waiting = {release: (reports, least) for release, reports, least in state.closed}
     closing, decided, commands = dict(state.closing), state.decided, list[Command]()
     while decided in waiting:
         when, (reports, least) = closing.pop(decided), waiting.pop(decided)
-        if reports < max(1, policy.min_batch, least):
+        if reports < max(1, least):
             commands.append(Discard(decided, reports, when))
         else:
             commands.append(Charge(decided, when))

@@ -1,7 +1,7 @@
 """One batch of reports as the schedule makes it, and the rule by which it closes."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ class Cohort:
         staleness: how many releases were made between a client's ask and this one.
         repeated: those of them whose report arrived twice.
         unused: clients, not among them, whose report arrives too late or was one too many.
+        lost: clients, not among them, who were asked and whose report never arrives.
         slots: of each client, where the ask has slots; nobody but the shuffler and that client
             knows it.
     """
@@ -32,7 +33,15 @@ class Cohort:
     staleness: NDArray[np.int64]
     repeated: Ids = field(default_factory=_nobody)
     unused: Ids = field(default_factory=_nobody)
+    lost: Ids = field(default_factory=_nobody)
     slots: NDArray[np.int64] | None = None
+
+    @property
+    def asked(self) -> Ids:
+        """Everyone who was asked, in increasing order; of rounds and of batches with slots."""
+        if not len(self.unused) and not len(self.lost):
+            return self.ids
+        return np.sort(np.concatenate([self.ids, self.unused, self.lost]))
 
     def slots_of(self, clients: Ids) -> NDArray[np.int64]:
         """Return the slots of some of the clients, where the ask has slots."""
@@ -75,6 +84,10 @@ class Timing:
     stalest: int = 0
     weight: float = 1.0
     oldest: int | None = None
+
+    def after(self, opened: float, due: float) -> "Timing":
+        """Return the same of a batch that opened earlier, or after which nothing is due yet."""
+        return replace(self, opened=opened, due=due)
 
 
 def closing(arrivals: Floats, wanted: int, limit: float, least: int, wait: bool) -> float:

@@ -9,6 +9,7 @@ from raydp_sim.population.participation.base import Rounds
 from raydp_sim.random import Stream
 from raydp_sim.schedule.batch import Cohort, Timing
 from raydp_sim.schedule.buffered import Buffer, Snapshot
+from raydp_sim.schedule.gathering import plan_gathered
 from raydp_sim.schedule.rounds import plan_round
 from raydp_sim.schedule.world import Mask, World
 
@@ -37,9 +38,9 @@ class Schedule:
         self.seen = scenario.trust_model.pays_unused
         self.buffer: Buffer | None = None
         if isinstance(self.policy, Asynchronous):
-            patience = self.policy.longest_wait(self.population.typical_latency())
+            self.patience = self.policy.longest_wait(self.population.typical_latency())
             clients = scenario.population.clients
-            self.buffer = Buffer(self.policy, patience, self.least, clients, saved)
+            self.buffer = Buffer(self.policy, self.patience, self.least, clients, saved)
 
     def plan(
         self,
@@ -48,6 +49,7 @@ class Schedule:
         able: Mask | None = None,
         wanted: int | None = None,
         minimum: int | None = None,
+        whole: bool = False,
     ) -> tuple[Cohort, Timing] | None:
         """Plan the batch of a release; None if the run ends because nobody comes any more.
 
@@ -56,11 +58,14 @@ class Schedule:
             time: when a round may begin.
             able: whose budget allows one more report; None without budgets.
             wanted: clients in the batch; None: what the policy says.
-            minimum: smallest batch of this release, where that is more than of others.
+            minimum: smallest batch of this release; None: that of all.
+            whole: whether nobody is asked before there are as many clients as are wanted.
         """
-        least = max(self.least, minimum or 1)
+        least = self.least if minimum is None else max(1, minimum)
         policy = self.policy if wanted is None else self.policy.sized(wanted)
         world = World(self.population, self.root, self.absent, able)
+        if whole and isinstance(policy, Asynchronous):
+            return plan_gathered(policy, self.patience, least, release, time, world)
         if self.buffer is not None:
             assert isinstance(policy, Asynchronous)
             self.buffer.policy, self.buffer.least = policy, least
@@ -69,7 +74,8 @@ class Schedule:
             self.after.pop(release - _KEPT, None)
             return planned
         assert isinstance(policy, Rounds)
-        return plan_round(policy, least, release, time, world)
+        needed = wanted if whole and wanted is not None else 0
+        return plan_round(policy, least, release, time, world, needed)
 
     def saved(self, finished: int) -> Arrays:
         """Return what a run needs to go on after its first `finished` releases."""

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.random import Ids
+from raydp_sim.stream.sealed import Promotion, Records
 
 BUCKETS = 64
 
@@ -75,6 +76,27 @@ Senders = Listed | Everyone
 
 
 @dataclass(frozen=True, eq=False)
+class Summed:
+    """Messages of which only exact sums are on their way, to whoever would do nothing but add them.
+
+    Attributes:
+        parts: sums of integers, as the mechanism folds its messages.
+        rows: messages in them.
+    """
+
+    parts: tuple[NDArray[np.int64], ...]
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the sums."""
+        return sum(part.nbytes for part in self.parts)
+
+
+@dataclass(frozen=True, eq=False)
 class Reports:
     """Messages on their way to whoever collects them, one row each, in (client, sequence) order.
 
@@ -84,7 +106,10 @@ class Reports:
         epoch: how often that placement has been respawned; an older one is a zombie.
         senders: who sent each row.
         bucket: the shuffle bucket of each row (0 everywhere outside the shuffle model).
-        payload: what the mechanism sent.
+        payload: what the mechanism sent; sums of it where a trusted server adds up as they are.
+        slot: of each row, for readers without a shuffler: the server has assigned it.
+        records: where readers hold keys, what links them to the rows.
+        promotions: sealed keys for rows of earlier releases.
     """
 
     release: int
@@ -92,7 +117,10 @@ class Reports:
     epoch: int
     senders: Senders
     bucket: NDArray[np.uint8]
-    payload: NDArray[Any]
+    payload: Any  # an array, or Summed
+    records: Records | None = None
+    promotions: tuple[Promotion, ...] = ()
+    slot: NDArray[np.int64] | None = None
 
     @property
     def index(self) -> NDArray[Any]:
@@ -120,6 +148,45 @@ class Shuffled:
     def index(self) -> NDArray[Any]:
         """The logical shuffler of every row."""
         return np.repeat(self.groups // BUCKETS, self.lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded(Shuffled):
+    """A chunk whose rows have ids and sealed keys beside them, in the same random order."""
+
+    records: Records
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """What a reader with a key folds: public reports, and its own key for each of them.
+
+    Attributes:
+        release: the release it belongs to.
+        rid: ids of the reports.
+        payload: the reports, as everybody sees them.
+        key: that opens each.
+    """
+
+    release: int
+    rid: NDArray[np.uint64]
+    payload: NDArray[Any]
+    key: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Promoted:
+    """What a reader that is promoted folds: one more key for reports that it has kept.
+
+    Attributes:
+        of: the release of each report.
+        rid: of each report.
+        key: for each report.
+    """
+
+    of: NDArray[np.int32]
+    rid: NDArray[np.uint64]
+    key: NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

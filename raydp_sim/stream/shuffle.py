@@ -20,11 +20,14 @@ from raydp_sim.stream.batches import (
     BUCKETS,
     Everyone,
     Listed,
+    Recorded,
     Reports,
     Senders,
     Shuffled,
     Slotted,
+    Summed,
 )
+from raydp_sim.stream.sealed import Promotion, Records, joined_promotions, joined_records
 
 _LANES = 10  # buckets (6 bits each) in one 64-bit word
 _CHUNK_BYTES = 1 << 22
@@ -74,8 +77,10 @@ class Gathered:
 
     senders: Senders
     bucket: NDArray[np.uint8]
-    payload: NDArray[Any]
+    payload: Any  # an array, or Summed
     duplicates: int = 0
+    records: Records | None = None
+    promotions: tuple[Promotion, ...] = ()
 
 
 def gather(batches: Iterable[Reports]) -> Gathered:
@@ -84,19 +89,27 @@ def gather(batches: Iterable[Reports]) -> Gathered:
     Batches of disjoint, increasing ranges of clients need no sorting; one check sees to that.
     A batch without rows still tells their form: all of a small release may have gone to others.
     """
-    known = list(batches)
+    known, again = list(batches), 0
+    if any(isinstance(batch.payload, Summed) for batch in known):
+        # Of a sum nothing can be taken back: a placement's counts once, as a whole.
+        once = {batch.source: batch for batch in known}
+        again = sum(len(b.senders) for b in known) - sum(len(b.senders) for b in once.values())
+        known = list(once.values())
+    beside: dict[str, Any] = {"records": None, "promotions": _promotions(known)}
     parts = sorted((b for b in known if len(b.senders)), key=lambda b: b.senders.first())
     if not parts:
         empty = np.empty(0, np.uint32)
         nobody = Listed(empty, empty.astype(np.uint16))
         # Nothing, but of the form that others have: it is put together with theirs.
         payload = known[0].payload if known else empty
-        return Gathered(nobody, empty.astype(np.uint8), payload)
+        beside["records"] = known[0].records if known else None
+        return Gathered(nobody, empty.astype(np.uint8), payload, **beside)
     bucket = _joined([part.bucket for part in parts])
     payload = _joined([part.payload for part in parts])
+    beside["records"] = records = _joined_records(parts)
     everyone = _adjacent([part.senders for part in parts])
     if everyone is not None:
-        return Gathered(everyone, bucket, payload)
+        return Gathered(everyone, bucket, payload, again, **beside)
     listed = [part.senders.listed() for part in parts]
     client = _joined([senders.client for senders in listed])
     sequence = _joined([senders.sequence for senders in listed])
@@ -104,16 +117,34 @@ def gather(batches: Iterable[Reports]) -> Gathered:
     if not rises.all():
         rises |= (client[1:] == client[:-1]) & (sequence[1:] > sequence[:-1])
     if rises.all():
-        return Gathered(Listed(client, sequence), bucket, payload)
+        return Gathered(Listed(client, sequence), bucket, payload, again, **beside)
     order = np.lexsort((sequence, client))
     client, sequence = client[order], sequence[order]
     fresh = np.ones(len(order), dtype=np.bool_)
     fresh[1:] = (client[1:] != client[:-1]) | (sequence[1:] != sequence[:-1])
     order, senders = order[fresh], Listed(client[fresh], sequence[fresh])
-    return Gathered(senders, bucket[order], payload[order], int((~fresh).sum()))
+    beside["records"] = None if records is None else records.take(order)
+    return Gathered(senders, bucket[order], payload[order], int((~fresh).sum()), **beside)
 
 
-def _joined(columns: list[NDArray[Any]]) -> NDArray[Any]:
+def _joined_records(parts: list[Reports]) -> Records | None:
+    found = [part.records for part in parts if part.records is not None]
+    return joined_records(found) if found else None
+
+
+def _promotions(parts: list[Reports]) -> tuple[Promotion, ...]:
+    """Put what is sealed for each reader together."""
+    found: dict[int, list[Promotion]] = {}
+    for part in parts:
+        for promotion in part.promotions:
+            found.setdefault(promotion.reader, []).append(promotion)
+    return tuple(joined_promotions(found[reader]) for reader in sorted(found))
+
+
+def _joined(columns: list[Any]) -> Any:
+    if len(columns) > 1 and isinstance(columns[0], Summed):
+        sums = tuple(part for column in columns for part in column.parts)
+        return Summed(sums, sum(map(len, columns)))
     return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
@@ -136,15 +167,19 @@ class Permuted:
     lengths: NDArray[np.int64]
     payload: NDArray[Any]
     slotted: bool = False
+    records: Records | None = None
+    promotions: tuple[Promotion, ...] = ()
 
     def chunk(self, first: int, last: int) -> Shuffled | Slotted:
         """Return the groups `first` to `last - 1` of the stream."""
         begin, end = np.searchsorted(self.groups, (first, last))
         lengths = self.lengths[begin:end]
         start = int(self.lengths[:begin].sum())
-        rows = self.payload[start : start + int(lengths.sum())]
-        form = Slotted if self.slotted else Shuffled
-        return form(self.release, self.groups[begin:end], lengths, rows)
+        cut = slice(start, start + int(lengths.sum()))
+        place = (self.release, self.groups[begin:end], lengths, self.payload[cut])
+        if self.records is not None:
+            return Recorded(*place, self.records.take(cut))
+        return Slotted(*place) if self.slotted else Shuffled(*place)
 
 
 def cuts(groups: int, payload_bytes: int) -> list[int]:
@@ -171,9 +206,19 @@ def interleave(parts: Sequence[Out]) -> Out:
     payload = np.concatenate([part.payload for part in parts])
     order = np.argsort(groups)
     starts = np.cumsum(lengths) - lengths
+    rows = [np.arange(starts[i], starts[i] + lengths[i]) for i in order] if recorded(parts) else []
     runs = [payload[starts[i] : starts[i] + lengths[i]] for i in order]
     joined = np.concatenate(runs) if runs else payload
-    return type(parts[0])(parts[0].release, groups[order], lengths[order], joined)
+    place = (parts[0].release, groups[order], lengths[order], joined)
+    if rows:
+        records = joined_records([part.records for part in parts if isinstance(part, Recorded)])
+        return type(parts[0])(*place, records.take(np.concatenate(rows)))  # type: ignore[call-arg]
+    return type(parts[0])(*place)
+
+
+def recorded(parts: Sequence[Shuffled | Slotted]) -> bool:
+    """Say whether chunks have records beside their rows."""
+    return all(isinstance(part, Recorded) for part in parts)
 
 
 def permute(
@@ -219,6 +264,7 @@ def permute(
     row_bytes = batch.payload.dtype.itemsize * math.prod(batch.payload.shape[1:])
     # Symbols shorter than their numbers are moved themselves; other rows only once, at the end.
     whole = batch.payload.ndim == 1 and batch.payload.dtype.kind == "u"
+    whole &= batch.records is None  # which are moved along
     short = whole and row_bytes < order.itemsize
     moved = batch.payload[order] if short else order
     for group, start, length in zip(groups[large], starts[large], lengths[large], strict=True):
@@ -227,7 +273,12 @@ def permute(
         stream.at("group", int(group)).generator().shuffle(words)
         rows[:] = words
     payload = moved if short else batch.payload[moved]
-    return Permuted(release, groups, lengths, payload, slots is not None)
+    records = None if batch.records is None else batch.records.take(moved)
+    promotions = tuple(
+        each.take(stream.at("promotion", each.reader).generator().permutation(len(each)))
+        for each in batch.promotions
+    )
+    return Permuted(release, groups, lengths, payload, slots is not None, records, promotions)
 
 
 def _permute_small(

@@ -1,5 +1,6 @@
 """The one protocol of all tasks: a pure state machine around a mechanism."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,10 +14,12 @@ from pydantic import Field
 from raydp_sim.datasets.labelled import HeldOut
 from raydp_sim.mechanisms.base import Counts, Mechanism
 from raydp_sim.mechanisms.randomizer import Clipped, Randomizer
-from raydp_sim.privacy.events import Release
+from raydp_sim.privacy.events import Event, Release
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import Piece
 from raydp_sim.stream.batches import Reports, Shuffled, Slotted
+from raydp_sim.stream.levels import Levels
+from raydp_sim.stream.trust import TRUSTS, Trust
 from raydp_sim.tasks.charging import Formed as Formed
 from raydp_sim.tasks.charging import usual_event
 from raydp_sim.tasks.estimate import Estimate as Estimate
@@ -39,8 +42,11 @@ class Setting:
         delta: `privacy.delta` of the scenario.
         labels: classes that the data are labelled with; 0 if they are not.
         held_out: samples that no client holds and everyone may read, where there are any.
+        levels: who reads at which level of privacy; None where all readers are alike.
         seed: of what is drawn before the first release (`init`, `memory`) and public, such as a
             model to start from; each repetition has its own, the same for readers and clients.
+        trust: the trust model.
+        honest_fraction: `privacy.honest_fraction` of the scenario.
     """
 
     mechanism: Mechanism
@@ -49,7 +55,10 @@ class Setting:
     delta: float
     labels: int = 0
     held_out: HeldOut | None = None
+    levels: Levels | None = None
     seed: int = 0
+    trust: Trust = TRUSTS["shuffle"]
+    honest_fraction: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +71,13 @@ class Ask:
         broadcast: model or query; an object of its own that clients and readers fetch and the
             driver never does.
         cohort: clients wanted in the batch; None: what the participation policy says.
-        minimum: smallest batch that may be released; None: `shuffle.min_batch`. Never less than it.
-        slots: how many reports each slot is to have; the shuffler assigns clients to slots at
-            random and in secret, and readers are handed the batch slot by slot.
+        minimum: smallest batch that may be released; None: `shuffle.min_batch`, whose place it
+            takes.
+        slots: how many reports each slot is to have; whoever collects assigns clients to slots at
+            random, and readers are told of every report which slot it is of. A shuffler does so in
+            secret, and readers are handed the batch slot by slot. No slot is handed out before
+            there are clients for all of them.
+        accounted: whether epsilon is worked out after the release; it is charged in any case.
     """
 
     mechanism: Mechanism
@@ -72,6 +85,7 @@ class Ask:
     cohort: int | None = None
     minimum: int | None = None
     slots: tuple[int, ...] | None = None
+    accounted: bool = True
 
     @property
     def wanted(self) -> int | None:
@@ -98,15 +112,17 @@ class Answer(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A piece of what clients compute, small enough to be timed before a run.
+    """A piece of what is computed, small enough to be timed before a run.
 
     Attributes:
         piece: does it.
-        reports: how many reports take as long as the piece.
+        reports: how many reports take as long as the piece; inf: it is none of the clients'.
+        rounds: how many rounds do, whoever reports; inf: that depends on the reports alone.
     """
 
     piece: Callable[[], object]
-    reports: float
+    reports: float = math.inf
+    rounds: float = math.inf
 
 
 class Planned(NamedTuple):
@@ -118,12 +134,14 @@ class Planned(NamedTuple):
         disjoint: whether no client is in more than one of them.
         fixed: whether all of them have this very mechanism; if not, only its guarantee and the
             length of its reports.
+        together: clients of all of them together at most, where their sizes differ.
     """
 
     ask: Ask
     times: int
     disjoint: bool = False
     fixed: bool = True
+    together: int | None = None
 
     @property
     def per_client(self) -> int:
@@ -142,6 +160,7 @@ class Truth:
         clipped: what the domain cut off.
         seen: sum of the answers' `seen`; None where there is none.
         reports: clients whose report is in the batch.
+        seen_so_far: sum of the answers' `seen` over all releases so far.
     """
 
     cohort: Counts
@@ -150,6 +169,7 @@ class Truth:
     clipped: Clipped
     seen: Counts | None
     reports: int
+    seen_so_far: Counts | None = None
 
 
 class Task(Piece):
@@ -172,8 +192,15 @@ class Task(Piece):
     # Whether an adaptive task may end the run before its plan is done. Then all of the plan is
     # charged from the first release on: when a run ended tells something of what was released.
     open_ended: ClassVar[bool] = True
+    # Whether a client serves in one release at most. It is spent once it has been handed a slot,
+    # whether it reports or not; the ledger sees to that and refuses anything else. No release may
+    # cost more than the mechanism's epsilon, which is that of the run then: behind a shuffler the
+    # task chooses the local loss of each batch, and the ledger refuses a dearer one.
+    once: ClassVar[bool] = False
     # Whether its rows ask what clipping took away, coordinate by coordinate (`Clipped.cut`).
     sums_cut: ClassVar[bool] = True
+    # Whether its readers may hold keys and read at levels of their own (`Setting.levels`).
+    has_levels: ClassVar[bool] = False
     rounds: Annotated[int, Field(ge=1)] = 1
 
     # Before the run.
@@ -194,6 +221,10 @@ class Task(Piece):
         """
         return shape[-1]
 
+    def named(self, given: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what the numbers of `estimate` are called; by default what the data's are."""
+        return given
+
     @property
     def spends(self) -> int:
         """How often a client in every release spends the guarantee of the scenario's mechanism."""
@@ -204,7 +235,7 @@ class Task(Piece):
         return ("aggregator",)
 
     def work(self, setting: Setting) -> tuple[Work, ...]:
-        """Return what clients compute besides a little per message; the pre-flight times it."""
+        """Return what is computed besides a little per message; the pre-flight times it."""
         return ()
 
     def refuse(self, setting: Setting, data: Any, ids: Any) -> None:
@@ -232,6 +263,13 @@ class Task(Piece):
     def ask(self, setting: Setting, state: Arrays) -> Ask | None:
         """Return the next ask, or None to end the run; the same one if not adaptive."""
         return Ask(setting.mechanism)
+
+    def accounts(self, state: Arrays) -> bool:
+        """Say whether epsilon is worked out after the next release, which may take long.
+
+        Every release is charged before it is made. Those of which nothing is shown need no epsilon.
+        """
+        return True
 
     def memory(self, setting: Setting, data: Any, stream: ClientStream) -> Arrays:
         """Return the state of clients before their first ask: columns, one row per client.
@@ -309,6 +347,21 @@ class Task(Piece):
             stream: of the reader's noise.
         """
 
+    def withheld(
+        self, setting: Setting, ask: Ask, state: Arrays, asked: int
+    ) -> tuple[Arrays, Arrays]:
+        """Return a reader's next state after a batch that was too small to be released.
+
+        And what it makes public then, of which `rows` are written; nothing by default.
+
+        Args:
+            setting: of the run.
+            ask: that was to be answered.
+            state: of the reader.
+            asked: clients that were handed a slot; 0: too few were there, so none was.
+        """
+        return state, {}
+
     def event(self, setting: Setting, ask: Ask, formed: Formed) -> Release | None:
         """Return the privacy event of the batch that formed; None if only its reports count.
 
@@ -316,6 +369,10 @@ class Task(Piece):
         `LocalReport` of unit `item` says that a client's reports are charged item by item.
         """
         return usual_event(ask.mechanism, formed)
+
+    def report(self, setting: Setting, ask: Ask) -> Event:
+        """Return what one report by itself costs the client, towards everyone who sees it."""
+        return ask.mechanism.event()
 
     def estimate(self, setting: Setting, public: Arrays) -> Estimate | None:
         """Return the best that is known after a release, from what the lead reader made public.

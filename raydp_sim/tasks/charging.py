@@ -7,12 +7,15 @@ from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.mechanisms.shuffled import shuffled_event, unamplified
 from raydp_sim.privacy.events import (
     Event,
+    GaussianRelease,
     GaussianReport,
     LocalReport,
     MultiMessageShuffle,
     Release,
+    SelfSampledGaussianRelease,
     SelfSampledShuffle,
     Shuffle,
+    SubsampledGaussianRelease,
     SubsampledGaussianShuffle,
     SubsampledMultiMessage,
     SubsampledShuffle,
@@ -79,26 +82,64 @@ def usual_event(mechanism: Mechanism, formed: Formed) -> Release | None:
     """
     if not amplifies(mechanism, formed.trust):
         # What an aggregator adds counts if it is trusted; what clients add always does.
+        if formed.trust.noise_at == "aggregator":
+            return central_event(mechanism, formed)
         noise = mechanism.release()
-        counts = isinstance(noise, GaussianReport) or formed.trust.noise_at == "aggregator"
-        return noise if counts else None
+        return noise if isinstance(noise, GaussianReport) else None
     if mechanism.normal:
         return _noisy_event(mechanism, formed)
-    losses = mechanism.losses() or ()
+    return event_of_losses(
+        mechanism.losses() or (), mechanism.randomizer(), mechanism.alphabet(), formed
+    )
+
+
+def event_of_losses(
+    losses: tuple[float, ...], randomizer: str | None, alphabet: int | None, formed: Formed
+) -> Release:
+    """Return the event of shuffled messages that lose so much each; see `usual_event`.
+
+    Args:
+        losses: of each message of a report.
+        randomizer: name of their law, if it has one.
+        alphabet: number of its symbols, where it matters.
+        formed: the batch.
+    """
     named = formed.slots is None
-    randomizer = mechanism.randomizer() if named else None
-    known = (randomizer, mechanism.alphabet() if named else None)
+    known = (randomizer, alphabet) if named else (None, None)
     if formed.sampling == "uniform":
         if len(losses) == 1:
             return SubsampledShuffle(losses[0], formed.clients, formed.reports, *known)
-        return SubsampledMultiMessage(losses, formed.clients, formed.reports, randomizer)
+        return SubsampledMultiMessage(losses, formed.clients, formed.reports, known[0])
     if formed.sampling == "coins" and len(losses) == 1:
         return SelfSampledShuffle(losses[0], formed.clients, formed.probability, *known)
-    if named:
-        return shuffled_event(mechanism, formed.honest)
     if len(losses) == 1:
-        return Shuffle(losses[0], formed.honest)
-    return MultiMessageShuffle(losses, formed.honest)
+        return Shuffle(losses[0], formed.honest, *known)
+    return MultiMessageShuffle(losses, formed.honest, known[0])
+
+
+def central_event(
+    mechanism: Mechanism, formed: Formed, points: int = 1, sampled_points: int = 1
+) -> Release | None:
+    """Return the event of a batch that a trusted aggregator adds noise to.
+
+    Where the batch is a secret sample of all clients, normal noise is amplified by that; of slots
+    and of other noise nothing is worked out here.
+
+    Args:
+        mechanism: of the release.
+        formed: the batch.
+        points: that every client holds at least, if one of them is what is protected.
+        sampled_points: of these, how many each client of the batch sends, drawn in secret.
+    """
+    noise = mechanism.release()
+    if not isinstance(noise, GaussianRelease) or formed.slots is not None:
+        return noise
+    known = (noise.noise_multiplier, formed.clients)
+    if formed.sampling == "uniform":
+        return SubsampledGaussianRelease(*known, formed.reports, points, sampled_points)
+    if formed.sampling == "coins":
+        return SelfSampledGaussianRelease(*known, formed.probability, points, sampled_points)
+    return noise
 
 
 def _noisy_event(mechanism: Mechanism, formed: Formed) -> Release | None:
@@ -111,12 +152,15 @@ def _noisy_event(mechanism: Mechanism, formed: Formed) -> Release | None:
     return shuffled_event(mechanism, formed.honest)
 
 
-def charges(mechanism: Mechanism, found: Release | None) -> tuple[Event, Release | None]:
+def charges(
+    mechanism: Mechanism, found: Release | None, alone: Event | None = None
+) -> tuple[Event, Release | None]:
     """Return what a participant is charged for its report, and what the release is as a whole.
 
     Args:
         mechanism: that the reports were randomized with.
         found: of `Task.event`.
+        alone: what a report by itself costs, of `Task.report`; by default the mechanism's event.
 
     Example:
         >>> from raydp_sim.mechanisms import make
@@ -127,5 +171,5 @@ def charges(mechanism: Mechanism, found: Release | None) -> tuple[Event, Release
     """
     if isinstance(found, LocalReport):
         return found, None
-    event = mechanism.event()
-    return (event, None) if found is None else (replace(event, unit=found.unit), found)
+    alone = mechanism.event() if alone is None else alone
+    return (alone, None) if found is None else (replace(alone, unit=found.unit), found)

@@ -16,9 +16,11 @@ from raydp_sim.privacy.events import (
     LocalReport,
     MultiMessageShuffle,
     Release,
+    SelfSampledGaussianRelease,
     SelfSampledShuffle,
     Shuffle,
     SubsampledGaussian,
+    SubsampledGaussianRelease,
     SubsampledGaussianShuffle,
     SubsampledMultiMessage,
     SubsampledShuffle,
@@ -45,7 +47,9 @@ def check_event(event: Release | None, mechanism: Mechanism, formed: Formed) -> 
 
 
 def _wrong(event: Release | None, mechanism: Mechanism, formed: Formed) -> str | None:
-    if formed.most > 1 and (event is None or event.unit == "client"):
+    # Without a guarantee one value costs as much as many: everything.
+    private = mechanism.guarantee != "none"
+    if private and formed.most > 1 and (event is None or event.unit == "client"):
         return _SEVERAL
     if event is None:
         return None
@@ -107,9 +111,37 @@ def _laplace(event: LaplaceRelease, mechanism: Mechanism, formed: Formed) -> str
 
 
 def _poisson(event: SubsampledGaussian, mechanism: Mechanism, formed: Formed) -> str | None:
-    if formed.sampling != "coins" or event.rate < formed.probability:
-        return "clients did not join by secret coins of that probability"
-    return _trusted(formed) or _noisy(event.noise_multiplier, mechanism)
+    return (
+        "its neighbours add or remove a client, and how many took part is published; charge "
+        "SelfSampledGaussianRelease"
+    )
+
+
+def _sampled_noise(
+    event: SubsampledGaussianRelease, mechanism: Mechanism, formed: Formed
+) -> str | None:
+    wrong = _trusted(formed) or _noisy(event.noise_multiplier, mechanism)
+    return wrong or _cohort(event.sampled, event.clients, formed) or _own_points(event, formed)
+
+
+def _self_sampled_noise(
+    event: SelfSampledGaussianRelease, mechanism: Mechanism, formed: Formed
+) -> str | None:
+    wrong = _trusted(formed) or _noisy(event.noise_multiplier, mechanism)
+    return wrong or _joined(event, formed) or _own_points(event, formed)
+
+
+def _own_points(
+    event: SubsampledGaussianRelease | SelfSampledGaussianRelease, formed: Formed
+) -> str | None:
+    """Check what is said of the points that each client sent."""
+    if formed.slots is not None:
+        return "where there are slots, it is not worked out"
+    if not formed.fewest == formed.most == event.sampled_points:
+        return f"clients sent {formed.fewest} to {formed.most} values each"
+    if event.points > 1 and event.unit == "client":
+        return "points are drawn of a client, so what is protected is an item"
+    return None if event.points <= formed.items else f"clients hold {formed.items} items each"
 
 
 def _messages(event: Any, stated: tuple[float, ...], mechanism: Mechanism, formed: Formed) -> Any:
@@ -174,9 +206,14 @@ def _hidden(event: Batch, formed: Formed) -> str | None:
 def _coins(event: SelfSampledShuffle, mechanism: Mechanism, formed: Formed) -> str | None:
     if wrong := _messages(event, (event.epsilon0,), mechanism, formed):
         return str(wrong)
+    return _joined(event, formed) or _once(formed)
+
+
+def _joined(event: SelfSampledShuffle | SelfSampledGaussianRelease, formed: Formed) -> str | None:
+    """Check what is said of the coins by which clients joined."""
     if formed.sampling != "coins" or event.probability < formed.probability:
         return "clients did not join by secret coins of that probability"
-    return _once(formed) or _eligible(event.clients, formed)
+    return _eligible(event.clients, formed)
 
 
 def _eligible(clients: int, formed: Formed) -> str | None:
@@ -222,6 +259,8 @@ _CHECKS: dict[type, Callable[[Any, Mechanism, Formed], str | None]] = {
     GaussianRelease: _gaussian,
     GaussianReport: _own_noise,
     SubsampledGaussian: _poisson,
+    SubsampledGaussianRelease: _sampled_noise,
+    SelfSampledGaussianRelease: _self_sampled_noise,
     LaplaceRelease: _laplace,
     Shuffle: _shuffle,
     MultiMessageShuffle: _multi,

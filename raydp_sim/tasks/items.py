@@ -5,7 +5,7 @@ from dataclasses import replace
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.mechanisms.shuffled import shuffled_event
 from raydp_sim.privacy.events import CldpRound, LocalReport, Release
-from raydp_sim.tasks.charging import Formed, amplifies, usual_event
+from raydp_sim.tasks.charging import Formed, amplifies, central_event, usual_event
 
 
 def item_event(mechanism: Mechanism, formed: Formed, held: int, sampled: int) -> Release | None:
@@ -23,7 +23,7 @@ def item_event(mechanism: Mechanism, formed: Formed, held: int, sampled: int) ->
         sampled: items that each client of the batch reports, drawn uniformly and in secret.
     """
     if not amplifies(mechanism, formed.trust):
-        return _alone(mechanism, formed)
+        return _alone(mechanism, formed, held, sampled)
     losses = mechanism.losses() or ()
     if sampled == 1 and (held == 1 or formed.sampling == "coins"):
         found = usual_event(mechanism, formed)
@@ -34,10 +34,10 @@ def item_event(mechanism: Mechanism, formed: Formed, held: int, sampled: int) ->
     return replace(shuffled_event(mechanism, formed.honest * sampled), unit="item")
 
 
-def _alone(mechanism: Mechanism, formed: Formed) -> Release | None:
-    """Return what items cost that nothing amplifies: each is in a release at most once."""
+def _alone(mechanism: Mechanism, formed: Formed, held: int, sampled: int) -> Release | None:
+    """Return what items cost that no shuffler hides: each is in a release at most once."""
     event = mechanism.event()
     if formed.trust.noise_at == "aggregator":
-        known = mechanism.release()
+        known = central_event(mechanism, formed, held, sampled)
         return None if known is None else replace(known, unit="item")
     return LocalReport(event.epsilon, event.delta, unit="item")

@@ -1,0 +1,80 @@
+"""What a reader makes of all sketches of a release together."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raydp_sim.mechanisms.base import Floats, Mechanism
+from raydp_sim.mechanisms.rand_k import RandK
+from raydp_sim.mechanisms.rand_proj import RandProj
+from raydp_sim.mechanisms.sketching import projection, spatial
+from raydp_sim.mechanisms.sketching.normaliser import Normaliser, normaliser
+from raydp_sim.mechanisms.sketching.similarity import Similarity, slope
+from raydp_sim.random import Stream
+
+
+class Decoded(NamedTuple):
+    """An estimate of a mean.
+
+    Attributes:
+        mean: the estimate.
+        slope: s of T(m) = 1 + s (m - 1) that it was decoded with.
+        normaliser: beta, and its standard error.
+    """
+
+    mean: Floats
+    slope: float
+    normaliser: Normaliser
+
+
+def no_messages(mechanism: Mechanism) -> list[NDArray[Any]]:
+    """Return an accumulator of messages themselves, with none in it yet."""
+    nobody = np.zeros((0, mechanism.domain.width))
+    sent = mechanism.messages(nobody, Stream(0).clients(np.arange(0))).payload
+    return [sent.reshape(0, *sent.shape[2:])]
+
+
+def joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return all messages of a release in an order of their own, whichever way they came."""
+    rows = np.concatenate(parts)
+    return rows[np.lexsort(rows.reshape(len(rows), -1).T[::-1])]
+
+
+def decoded(
+    mechanism: Mechanism,
+    rows: NDArray[Any],
+    similarity: Similarity,
+    correlation: float | None,
+    stream: Stream,
+) -> Decoded:
+    """Return the estimate from the messages that arrived: their number is what n is.
+
+    Args:
+        mechanism: that made them: `rand-k` (Rand-k-Spatial) or `rand-proj` (Rand-Proj-Spatial).
+            Others decode report by report, whatever the similarity.
+        rows: messages, from `joined`.
+        similarity: how alike clients are taken to be.
+        correlation: R, for `opt`.
+        stream: of the reader's own draws, where the mechanism has any.
+    """
+    clients = len(rows)
+    if not isinstance(mechanism, RandK | RandProj):
+        none = np.zeros(clients, np.int64)
+        counts = mechanism.fold(mechanism.zero(), none, rows)
+        return Decoded(mechanism.decode(counts, stream), 0.0, Normaliser(1.0, 0.0))
+    share, dimension = mechanism.need_kept(), mechanism.need_dimension()
+    alike = slope(similarity, clients, correlation)
+    if clients == 0:
+        return Decoded(np.zeros(dimension), alike, Normaliser(0.0, 0.0))
+    seeds, sent, _, _ = mechanism.form.split(rows)
+    own = seeds[:, 0].astype(np.uint32)
+    if isinstance(mechanism, RandK):
+        beta = Normaliser(spatial.normaliser(clients, share, dimension, alike), 0.0)
+        where = projection.distinct_rows(own, share, dimension)
+        return Decoded(spatial.decoded(where, sent, dimension, alike), alike, beta)
+    length = mechanism.length
+    beta = normaliser(clients, share, length, alike)
+    signs, picked = projection.sketches(own, share, length)
+    mean = projection.decoded(signs, picked, sent, alike, beta.value)
+    return Decoded(mean[:dimension], alike, beta)
