@@ -16,7 +16,10 @@ _UNION_MARK = re.compile(r"(constrained-)?(int|float|str|bool)|[a-z-]+\[.*\]")
 class Model(BaseModel):
     """Frozen, without unknown keys, and without values that only look like the wanted type."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # An infinite number, where one is allowed, is read back as it was and not as nothing.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants"
+    )
 
     @field_validator("*", mode="before")
     @classmethod

@@ -1,18 +1,21 @@
 """The readers: actors that fold what they are handed and make releases of it."""
 
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raydp_sim.actors.inbox import Inbox, batch_counts
 from raydp_sim.actors.planning import Planning
 from raydp_sim.actors.seeds import opened
 from raydp_sim.errors import RunError
+from raydp_sim.mechanisms.wires.fixed import add
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario, setting_of
 from raydp_sim.schedule.batch import Cohort
-from raydp_sim.stream.batches import Reports, Shuffled, Slotted
+from raydp_sim.stream.batches import Reports, Shuffled, Slotted, Summed
 from raydp_sim.stream.shuffle import Gathered, interleave
 from raydp_sim.tasks.base import Arrays, Ask, Formed
 
@@ -69,9 +72,12 @@ class AggregatorActor:
             For the driver, what is public and small, or None if the task ends the run; for the
             clients, the broadcast.
         """
-        ask = self.scenario.task.ask(self.setting, self.task_state)
+        task = self.scenario.task
+        ask = task.ask(self.setting, self.task_state)
         if ask is None:
             return None, {}
+        last = release == task.rounds - 1
+        ask = replace(ask, accounted=last or not task.adaptive or task.accounts(self.task_state))
         self._expect(release, ask)
         return replace(ask, broadcast={}), ask.broadcast
 
@@ -102,22 +108,36 @@ class AggregatorActor:
         if release not in self.accumulators:
             self.accumulators[release] = task.zero(self.setting, ask, self.reader)
         before = self.accumulators[release]
+        if isinstance(getattr(batch, "payload", None), Summed):
+            self.accumulators[release] = reduce(add, batch.payload.parts, before)
+            return
         self.accumulators[release] = task.fold(self.setting, ask, self.reader, before, batch)
 
     def step(
-        self, release: int, reports: int, weight: float, slots: tuple[int, ...] | None = None
-    ) -> tuple[None, Arrays]:
-        """Make the release from what was folded.
-
-        Returns:
-            Nothing, for the driver to wait for; and what is made public, which it never fetches.
+        self,
+        release: int,
+        reports: int,
+        weight: float,
+        slots: tuple[int, ...] | None,
+        following: int | None,
+        *rest: Any,
+    ) -> tuple[Ask | None, Arrays, Arrays]:
+        """Make the release from what was folded, and say what is asked next.
 
         Args:
             release: its number.
             reports: in it.
             weight: their mean weight.
             slots: reports per slot.
+            following: the release that is asked for next; None: nothing is to be said of it.
+            rest: of the batch, still to be folded.
+
+        Returns:
+            Of the next ask what `ask` returns; and what is made public, which the driver never
+            fetches.
         """
+        if rest:
+            self.fold(release, *rest)
         stream = self.scenario.stream(self.repetition).at("aggregator", release)
         if self.reader:
             stream = stream.at("reader", self.reader)
@@ -130,7 +150,20 @@ class AggregatorActor:
             self.setting, ask, self.reader, self.task_state, folded, formed, stream
         )
         self.asks.pop(release, None)
-        return None, self.public
+        said = (None, {}) if following is None else self.ask(following)
+        return *said, self.public
+
+    def withheld(self, release: int, asked: int) -> tuple[None, Arrays]:
+        """Hear that a batch was too small to be released, of so many who were handed a slot.
+
+        Returns:
+            As `step` does; nothing may be made public.
+        """
+        ask, task = self._ask(release), self.scenario.task
+        self.task_state, public = task.withheld(self.setting, ask, self.task_state, asked)
+        self.public = public or self.public
+        self.asks.pop(release, None)
+        return None, public
 
     def checkpoint(self) -> dict[str, Arrays]:
         """Return the reader's state and its last release."""
@@ -145,16 +178,16 @@ class ServerActor(AggregatorActor):
         """Start a repetition with an empty inbox."""
         super().begin(repetition, saved)
         self.inbox = Inbox()
-        self.closed: dict[int, Gathered] = {}
+        self.closed: dict[int, tuple[Gathered, NDArray[np.int64] | None]] = {}
         self.planning = Planning(self.scenario, repetition)
 
     def admit(self, source: int, epoch: int) -> None:
         """See `Inbox.admit`."""
         self.inbox.admit(source, epoch)
 
-    def collect(self, batch: Reports) -> bool:
+    def collect(self, *batches: Reports) -> list[bool]:
         """See `Inbox.collect`."""
-        return self.inbox.collect(batch)
+        return [self.inbox.collect(batch) for batch in batches]
 
     def plan(self, saved: Arrays | None, absent: Any) -> None:
         """See `Planning.start`."""
@@ -176,29 +209,31 @@ class ServerActor(AggregatorActor):
         Nobody drops a report unseen here: if the server is not trusted, those that are not used
         are paid for as well.
         """
-        self.closed[release] = batch = self.inbox.close(release)
+        batch = self.inbox.close(release)
+        counts, slots = batch_counts(batch, head, cohort)
+        self.closed[release] = batch, slots
         senders = batch.senders.participants()
         if self.scenario.trust_model.pays_unused and cohort is not None:
             senders = np.union1d(senders, cohort.unused).astype(np.uint32)
-        return batch_counts(batch), senders
+        return counts, senders
 
     def handed(self, release: int) -> Reports:
         """Return a closed batch for another reader; called only once the release is paid for."""
-        batch = self.closed[release]
-        return Reports(release, 0, 0, batch.senders, batch.bucket, batch.payload)
+        batch, slots = self.closed[release]
+        return Reports(release, 0, 0, batch.senders, batch.bucket, batch.payload, slot=slots)
 
-    def fold_reports(self, release: int) -> None:
-        """Fold a closed batch; called only once the release is paid for."""
-        reports = self.handed(release)
+    def step(self, release: int, *arguments: Any) -> tuple[Ask | None, Arrays, Arrays]:
+        """Fold the closed batch and make the release; called only once it is paid for."""
+        self._fold(release, self.handed(release))
         del self.closed[release]
-        self._fold(release, reports)
+        return super().step(release, *arguments)
 
     def discard(self, release: int) -> None:
         """Drop a batch that is too small to be used."""
         self.closed.pop(release, None)
 
 
-class AnalystActor(AggregatorActor):
+class FollowerActor(AggregatorActor):
     """A further reader without a shuffler: it is handed the reports that the server collected."""
 
     def fold(self, release: int, *parts: Any) -> None:

@@ -8,11 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.errors import InputError
-from raydp_sim.mechanisms.base import Counts, Mechanism
+from raydp_sim.actors.payloads import Kept, Payloads
+from raydp_sim.errors import InputError, RunError
+from raydp_sim.mechanisms.base import Counts, Mechanism, Messages
 from raydp_sim.mechanisms.domain import Admitted
+from raydp_sim.mechanisms.leveled import Leveled
 from raydp_sim.mechanisms.randomizer import Clipped, Randomizer
+from raydp_sim.mechanisms.recoverable import Recoverable
+from raydp_sim.mechanisms.sequences import KeyBook
 from raydp_sim.random import ClientStream, Ids, Stream
+from raydp_sim.stream.sealed import fingerprint, record_ids
 from raydp_sim.tasks.base import Answer, Arrays, Ask, Floats, Setting, Task
 from raydp_sim.tasks.trial import check_values
 
@@ -49,12 +54,18 @@ class Receipt:
 
 
 class Given(NamedTuple):
-    """Randomized answers: message l of value i, and which of the reporting clients i is of."""
+    """Randomized answers: message l of value i, and which of the reporting clients i is of.
 
-    payload: NDArray[Any]
+    Where the mechanism has levels, `rid[i]` is the id of value i's record, and `keys[i, j]` its key
+    for level j.
+    """
+
+    payload: Any  # an array, or Summed
     owner: NDArray[np.int64] | None
     clipped: Clipped
     seen: Counts | None
+    rid: NDArray[np.uint64] | None = None
+    keys: NDArray[Any] | None = None
 
 
 class Answers:
@@ -69,6 +80,7 @@ class Answers:
         self.data, self.ids, self.stream = data, ids, stream
         self.memory: Arrays = {}
         self._checked: tuple[Any, Admitted] | None = None
+        self._book = KeyBook(first=int(ids[0]) if len(ids) else 0)
         _keep(data)
 
     def begin(self) -> None:
@@ -89,6 +101,7 @@ class Answers:
         stale: NDArray[np.int64] | None,
         slots: NDArray[np.int64] | None,
         weigh: Weigh,
+        collected: Payloads | None = None,
     ) -> Given:
         """Let the clients of some rows answer, each the ask that it was given.
 
@@ -102,13 +115,16 @@ class Answers:
             stale: how many versions behind each row's ask is; None: none is.
             slots: of each row.
             weigh: how much each report counts, by its staleness.
+            collected: where messages go; all are kept by default.
         """
         ids, mechanism = self.ids[rows], asks[release].mechanism
         randomizer = Randomizer(mechanism, self.task.sums_cut)
         stream = self.stream.at("randomize", release)
         task_stream = self.stream.at("task", release).clients(ids)
         size = self._block(mechanism)
-        payloads, owners, several, seen, first = [], [], False, None, 0
+        collected = collected or Kept()
+        owners, several, seen, first = [], False, None, 0
+        keys, rids = [], []
         for start in range(0, max(1, len(ids)), size):
             block = slice(start, start + size)
             mine = block if isinstance(rows, slice) else rows[block]
@@ -119,15 +135,31 @@ class Answers:
             answer = self._answer(release, asks, mine, held, behind, own, randomizer, streams)
             weights, each = weigh(behind), self._owners(answer, len(held))
             heavy = None if weights is None else weights[each]
-            payloads.append(self._sent(randomizer, answer, held, mine, ids[block], stream, heavy))
+            sent = self._sent(randomizer, answer, held, mine, ids[block], stream, heavy)
+            collected.add(sent.payload)
+            if sent.keys is not None:
+                keys.append(sent.keys)
+                rids.append(self._recorded(mechanism, stream, ids[block]))
+                if isinstance(mechanism, Recoverable):
+                    mark = np.array([fingerprint(rids[-1], np.asarray(answer.values)[:, 0])])
+                    seen = mark if seen is None else seen + mark
             owners.append(each + first)
             several |= answer.owner is not None
             if answer.seen is not None:
                 seen = answer.seen if seen is None else seen + answer.seen
             first += len(held)
-        payload = payloads[0] if len(payloads) == 1 else np.concatenate(payloads)
         owner = np.concatenate(owners) if several else None
-        return Given(payload, owner, randomizer.clipped, seen)
+        records = (np.concatenate(rids), np.concatenate(keys)) if keys else ()
+        return Given(collected.whole(), owner, randomizer.clipped, seen, *records)
+
+    def _recorded(self, mechanism: Mechanism, place: Stream, ids: Ids) -> NDArray[np.uint64]:
+        """Draw the ids of a block's records; refuse keys that have hidden a value before."""
+        assert isinstance(mechanism, Leveled)  # others have no keys
+        try:
+            self._book.use(f"release {place.path[-1]}", ids, mechanism.key_entropy)
+        except InputError as error:
+            raise RunError(str(error), resumable=False) from None
+        return record_ids(place, ids)
 
     def _owners(self, answer: Answer, clients: int) -> NDArray[np.int64]:
         """Return which client of a block each value is of; refuse an answer that leaves it open."""
@@ -228,17 +260,17 @@ class Answers:
         ids: Ids,
         stream: Stream,
         weights: Floats | None,
-    ) -> NDArray[Any]:
+    ) -> Messages:
         """Check and randomize a block's values; those of one client have draws of their own."""
         mechanism, values = randomizer.mechanism, answer.values
         if mechanism.inner_steps:
-            return randomizer.walked(values, weights).payload
+            return randomizer.walked(values, weights)
         if answer.owner is None:
             own = stream.clients(ids)
             admitted = self._admit(mechanism, mine) if values is held else None
             if admitted is None:
                 admitted = mechanism.admit(values, ids)
-            return randomizer.send(values, admitted, own, weights).payload
+            return randomizer.send(values, admitted, own, weights)
         owner, rank = answer.owner, rank_of(answer.owner)
         payload: Any = None
         for each in range(int(rank.max(initial=0)) + 1):
@@ -251,15 +283,14 @@ class Answers:
             if payload is None:
                 payload = np.empty((len(owner), *part.shape[1:]), part.dtype)
             payload[rows] = part
-        return np.asarray(payload)
+        return Messages(np.asarray(payload))
 
     def _admit(self, mechanism: Mechanism, mine: Any) -> Admitted:
         """Return rows of the data as values; all of them are checked the first time."""
         rule = (mechanism.domain, mechanism.on_out_of_range, mechanism.clip)
         if self._checked is None or self._checked[0] != rule:
             self._checked = rule, mechanism.admit(self.data, self.ids)
-        values, share = self._checked[1]
-        return Admitted(values[mine], None if share is None else share[mine])
+        return self._checked[1].take(mine)
 
 
 def _keep(held: Any) -> Any:

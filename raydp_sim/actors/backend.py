@@ -73,7 +73,9 @@ class Inline:
         return ref.value
 
     def kill(self, actor: Actor) -> None:
-        """Do nothing; the object goes when nobody holds it."""
+        """Close what it has open; the object goes when nobody holds it."""
+        if (hang_up := getattr(actor, "hang_up", None)) is not None:
+            hang_up()
 
 
 class _Box:

@@ -6,16 +6,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.actors.answers import Answers, Receipt, rank_of
+from raydp_sim.actors.answers import Answers, Given, Receipt, rank_of
+from raydp_sim.actors.keys import Sealing
+from raydp_sim.actors.payloads import payloads
 from raydp_sim.actors.seeds import opened, readers_seed
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts
+from raydp_sim.mechanisms.leveled import Leveled
 from raydp_sim.population.participation.base import Rounds
-from raydp_sim.random import Ids
+from raydp_sim.random import Ids, Stream
 from raydp_sim.scenario import Scenario
 from raydp_sim.scenario.bound import setting_of
 from raydp_sim.schedule.batch import Cohort
-from raydp_sim.stream.batches import Everyone, Listed, Reports
+from raydp_sim.stream.batches import Everyone, Listed, Reports, Summed
+from raydp_sim.stream.sealed import Posted
 from raydp_sim.stream.shuffle import draw_buckets
 from raydp_sim.tasks.base import Arrays, Ask, Floats
 
@@ -33,6 +37,8 @@ class ClientActor:
         self.setting = setting_of(self.scenario)
         self.source, self.epoch = source, epoch
         self.ids: Ids = np.arange(first, last, dtype=np.uint32)
+        levels = self.setting.levels
+        self.sealing = None if levels is None else Sealing(levels, Stream(self.scenario.seed))
 
     def load(self, repetition: int) -> Counts:
         """Make the clients' data for one repetition and return the truth about all of them."""
@@ -44,12 +50,17 @@ class ClientActor:
         setting = opened(self.setting, readers.stream(repetition))
         self.answers = Answers(scenario.task, setting, data, self.ids, self.stream)
         self.answers.begin()
+        self.own: Arrays = {}
+        if self.sealing is not None and self.sealing.levels.promotions:
+            # Who is asked for one more key has to know which reports it has sent.
+            self.own = {"reported": np.zeros((len(self.ids), scenario.task.rounds), np.bool_)}
         self.whole = scenario.task.truth(self.setting, data)
         return self.whole
 
     def restore(self, memory: Arrays) -> None:
         """Take these clients' state up from a checkpoint."""
         self.answers.restore(memory)
+        self.own = {name: np.array(memory[name]) for name in self.own}
 
     def influence(self, population: Counts) -> Floats:
         """Return how far each client pulls the estimate; for an adversary who sees all data."""
@@ -72,6 +83,8 @@ class ClientActor:
     ) -> tuple[Any, ...]:
         """Answer an ask: a receipt for the analyst, then one batch per shuffler.
 
+        Where readers hold keys that take no other way, one batch of keys per reader follows.
+
         Args:
             release: the release that the reports are for.
             time: when a round's clients were asked.
@@ -90,14 +103,21 @@ class ClientActor:
         if cohort is not None and cohort.slots is not None:
             slots = cohort.slots_of(self.ids[rows])
         weigh = self.scenario.participation.weights
-        made = self.answers.give(release, by_version, rows, stale, slots, weigh)
+        copies = cohort is not None and len(cohort.repeated) > 0
         mechanism = by_version[release].mechanism
+        collected = payloads(self.scenario.task, mechanism, copies)
+        made = self.answers.give(release, by_version, rows, stale, slots, weigh, collected)
         batch = self._batch(release, rows, made.owner, made.payload, mechanism.messages_per_report)
-        if cohort is not None and len(cohort.repeated):
+        posted: list[Posted] = []
+        if self.sealing is not None:
+            batch, posted = self._sealed(self.sealing, rows, made, mechanism, batch)
+        if cohort is not None and copies:
             batch = _with_copies(batch, cohort.repeated)
         batches = [batch]
         if shufflers > 1:
             batches = [_part(batch, batch.bucket % shufflers == j) for j in range(shufflers)]
+            # All of it goes to one: that a report went to another would set its sender apart.
+            batches[0] = replace(batches[0], promotions=batch.promotions)
         reports = len(self.ids[rows])
         sent = np.ones(reports, np.int64)
         if made.owner is not None:
@@ -107,15 +127,33 @@ class ClientActor:
         truth = self._truth(rows)
         groups = self._by_group(rows) if self._number_of_groups() else None
         receipt = Receipt(reports, fewest, most, made.clipped, truth, made.seen, groups)
-        return (receipt, *batches)
+        return (receipt, *batches, *posted)
+
+    def _sealed(
+        self, sealing: Sealing, rows: Any, made: Given, mechanism: Any, batch: Reports
+    ) -> tuple[Reports, list[Posted]]:
+        """Seal the keys of a release and, where a reader is promoted, those of earlier ones."""
+        if made.keys is None or made.rid is None or not isinstance(mechanism, Leveled):
+            raise InputError("readers have levels, but clients send no keys; send one value each")
+        release, ids, place = batch.release, self.ids[rows], self.stream.at("randomize")
+        rid = made.rid
+        records = sealing.records(release, rid, made.keys, mechanism.key_bits)
+        promotions = tuple(
+            sealing.promotion(due, mechanism, place, ids, self.own["reported"][rows])
+            for due in sealing.levels.due(release)
+        )
+        for reported in self.own.values():
+            reported[rows, release] = True
+        source = (release, self.source, self.epoch)
+        posted = sealing.posted(source, rid, made.keys, mechanism.key_bits, promotions)
+        through = () if sealing.levels.direct else promotions
+        return replace(batch, records=records, promotions=through), posted
 
     def memory(self) -> Arrays:
         """Return the state of these clients, for a checkpoint."""
-        return self.answers.memory
+        return {**self.answers.memory, **self.own}
 
-    def _batch(
-        self, release: int, rows: Any, owner: Any, payload: NDArray[Any], messages: int
-    ) -> Reports:
+    def _batch(self, release: int, rows: Any, owner: Any, payload: Any, messages: int) -> Reports:
         """Put a bucket and a sender to every message."""
         ids = self.ids[rows]
         sender = ids if owner is None else ids[owner]
@@ -131,8 +169,9 @@ class ClientActor:
             sequence = rank[:, None] * messages + np.arange(messages)
             columns = np.repeat(sender, messages), sequence.astype(np.uint16).reshape(-1)
             senders = Listed(*columns)
-        flat = payload.reshape(len(bucket), *payload.shape[2:])
-        return Reports(release, self.source, self.epoch, senders, bucket, flat)
+        if not isinstance(payload, Summed):
+            payload = payload.reshape(len(bucket), *payload.shape[2:])
+        return Reports(release, self.source, self.epoch, senders, bucket, payload)
 
     def _buckets(
         self, release: int, sender: Ids, rank: NDArray[np.int64], values: int, messages: int
@@ -199,10 +238,16 @@ def _with_copies(batch: Reports, repeated: Ids) -> Reports:
     )
     bucket = np.concatenate([batch.bucket, batch.bucket[again]])
     payload = np.concatenate([batch.payload, batch.payload[again]])
-    return replace(batch, senders=Listed(client, sequence), bucket=bucket, payload=payload)
+    records = batch.records
+    if records is not None:
+        records = records.take(np.append(np.arange(len(again)), np.flatnonzero(again)))
+    copied = replace(batch, bucket=bucket, payload=payload, records=records)
+    return replace(copied, senders=Listed(client, sequence))
 
 
 def _part(batch: Reports, mine: NDArray[np.bool_]) -> Reports:
     senders = batch.senders.listed()
     part = Listed(senders.client[mine], senders.sequence[mine])
-    return replace(batch, senders=part, bucket=batch.bucket[mine], payload=batch.payload[mine])
+    records = None if batch.records is None else batch.records.take(mine)
+    share = replace(batch, bucket=batch.bucket[mine], payload=batch.payload[mine])
+    return replace(share, senders=part, records=records, promotions=())

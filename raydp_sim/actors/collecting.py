@@ -5,14 +5,14 @@ from dataclasses import replace
 from functools import partial
 
 from raydp_sim import engine
-from raydp_sim.actors.backend import Actor, Lost, Ref
+from raydp_sim.actors.backend import Lost, Ref
 from raydp_sim.actors.calls import Calls
 from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.dispatch import Asked, Dispatch, older_asks
 from raydp_sim.errors import RunError
 from raydp_sim.schedule.batch import Timing
 from raydp_sim.schedule.rounds import at_once
-from raydp_sim.tasks.base import Arrays
+from raydp_sim.tasks.base import Arrays, Ask
 
 
 class Collecting:
@@ -39,7 +39,7 @@ class Collecting:
         self.happened = happened
         self.due = {finished - 1: float(saved.get("due", 0.0))}
         self.asks: dict[int, Asked] = {
-            version: Asked(replace(ask, broadcast={}), ask.broadcast)
+            version: Asked(head := replace(ask, broadcast={}), head, ask.broadcast)
             for version, ask in older_asks(saved).items()
         }
         self.able: Ref = None
@@ -48,6 +48,19 @@ class Collecting:
         self.open: dict[int, Dispatch] = {}
         self.since_checkpoint: list[Dispatch] = []
         self._standing: Asked | None = None
+        # What the lead reader has said already, by release.
+        self._said: dict[int, tuple[Ask | None, Ref, Ref]] = {}
+
+    def said(self, release: int, head: Ask | None, sent: Ref, broadcast: Ref) -> None:
+        """Take note of an ask that the lead reader made together with the release before.
+
+        Args:
+            release: that it is for.
+            head: what is public of it; None if the task ends the run.
+            sent: the reference that the head came as.
+            broadcast: of it.
+        """
+        self._said[release] = head, sent, broadcast
 
     def ask(self, ask: engine.Ask) -> None:
         """Ask for a release: find out what is asked, who is in the batch, and ask them."""
@@ -55,19 +68,23 @@ class Collecting:
         if self._standing is not None:
             self._asked(dispatch, self._standing)
             return
+        if ask.release in self._said:
+            self._heard(dispatch, *self._said.pop(ask.release))
+            return
         head, broadcast = self.backend.call(self.crew.lead, "ask", ask.release, returns=2)
-        self.calls.waiting[head] = partial(self._heard, dispatch, broadcast)
+        self.calls.waiting[head] = lambda ref: self._heard(
+            dispatch, self.calls.get(ref), ref, broadcast
+        )
 
-    def _heard(self, dispatch: Dispatch, broadcast: Ref, ref: Ref) -> None:
-        head = self.calls.get(ref)
+    def _heard(self, dispatch: Dispatch, head: Ask | None, sent: Ref, broadcast: Ref) -> None:
         if head is None:
             self.done = True
             self._end(dispatch)
             return
-        asked = Asked(head, broadcast)
+        asked = Asked(head, sent, broadcast)
         adaptive = self.crew.scenario.task.adaptive
         for reader in self.crew.readers[1:]:
-            self.backend.call(reader, "expect", dispatch.release, head, broadcast)
+            self.backend.call(reader, "expect", dispatch.release, sent, broadcast)
         if adaptive:
             self.asks[dispatch.release] = asked
         else:
@@ -82,7 +99,10 @@ class Collecting:
             self._dispatch_all(dispatch, range(len(crew.clients)))
             return
         others = [v for v, older in self.asks.items() if older.head.mechanism != head.mechanism]
-        arguments = (dispatch.release, dispatch.time, crew.share, head, self.able, others)
+        able = self.able
+        if scenario.task.once:
+            (able,) = self.backend.call(crew.ledger, "unspent", dispatch.release)
+        arguments = (dispatch.release, dispatch.time, crew.share, asked.sent, able, others)
         planned, dispatch.cohort = self.backend.call(
             crew.collectors[0], "choose", *arguments, returns=2
         )
@@ -94,7 +114,19 @@ class Collecting:
             self.ended = dispatch.time
             self._end(dispatch)
             return
-        timing, sources = planned
+        if self.crew.scenario.task.once:
+            # Before anyone hears of a slot it is on disk who has one.
+            then = partial(self._handed, dispatch, planned)
+            cohort = dispatch.cohort
+            self.calls.make(then, self.crew.ledger, "hand", dispatch.release, cohort)
+        else:
+            self._begin(dispatch, *planned)
+
+    def _handed(self, dispatch: Dispatch, planned: tuple[Timing, list[int]], ref: Ref) -> None:
+        self.calls.get(ref)
+        self._begin(dispatch, *planned)
+
+    def _begin(self, dispatch: Dispatch, timing: Timing, sources: list[int]) -> None:
         self._plan(dispatch, timing)
         self._dispatch_all(dispatch, sources)
 
@@ -126,16 +158,18 @@ class Collecting:
     def _dispatch(self, dispatch: Dispatch, source: int) -> None:
         receipt, *batches = self._report(dispatch, source)
         dispatch.acknowledged[source] = 0
+        dispatch.batches[source] = None
         epoch = self.crew.epochs[source]
         self.calls.waiting[receipt] = partial(self._reported, dispatch, source, epoch, batches)
 
     def _report(self, dispatch: Dispatch, source: int) -> tuple[Ref, ...]:
         client, shufflers = self.crew.clients[source], len(self.crew.collectors)
         place = (dispatch.release, dispatch.time, dispatch.cohort, shufflers)
-        heads = [asked.head for asked in dispatch.versions.values()]
+        heads = [asked.sent for asked in dispatch.versions.values()]
         broadcasts = [asked.broadcast for asked in dispatch.versions.values()]
         arguments = (*place, tuple(dispatch.versions), *heads, *broadcasts)
-        return self.backend.call(client, "report", *arguments, returns=1 + shufflers)
+        returns = 1 + len(self.crew.receivers)
+        return self.backend.call(client, "report", *arguments, returns=returns)
 
     def _reported(
         self, dispatch: Dispatch, source: int, epoch: int, batches: list[Ref], ref: Ref
@@ -147,30 +181,61 @@ class Collecting:
         except Lost:
             self.replace(source)
             return
-        for collector, batch in zip(self.crew.collectors, batches, strict=True):
-            then = partial(self._collected, dispatch, source, epoch, collector)
-            self.calls.make(then, collector, "collect", batch)
+        dispatch.batches[source] = batches
+        made = {known: refs for known, refs in dispatch.batches.items() if refs is not None}
+        if len(made) == len(dispatch.batches):
+            dispatch.batches.clear()
+            for number in range(len(self.crew.receivers)):
+                sent = {known: refs[number] for known, refs in made.items()}
+                self._collect(dispatch, number, sent)
+
+    def _collect(self, dispatch: Dispatch, number: int, sent: dict[int, Ref]) -> None:
+        """Hand some placements' batches to a collector, in one call."""
+        epochs = {source: self.crew.epochs[source] for source in sent}
+        then = partial(self._collected, dispatch, number, sent, epochs)
+        self.calls.make(then, self.crew.receivers[number], "collect", *sent.values())
 
     def _collected(
-        self, dispatch: Dispatch, source: int, epoch: int, collector: Actor, ref: Ref
+        self,
+        dispatch: Dispatch,
+        number: int,
+        sent: dict[int, Ref],
+        epochs: dict[int, int],
+        ref: Ref,
     ) -> None:
-        if epoch != self.crew.epochs[source]:
-            return
         try:
             accepted = self.backend.get(ref)
         except Lost:
-            # Either the collector is gone, which ends the run, or only the batch it was to read.
-            self.crew.ask(collector, "admit", source, epoch)
-            self.replace(source)
+            self._find_lost(dispatch, number, sent, epochs)
             return
-        if not accepted:
-            raise RunError(f"a collector refused the living batch of placement {source}")
-        dispatch.acknowledged[source] += 1
-        self._check_collected(dispatch)
+        # Whoever has died meanwhile has been asked again.
+        taken = dict(zip(sent, accepted, strict=True))
+        living = [source for source in sent if epochs[source] == self.crew.epochs[source]]
+        for source in living:
+            if not taken[source]:
+                raise RunError(f"a collector refused the living batch of placement {source}")
+            dispatch.acknowledged[source] += 1
+        if living:
+            self._check_collected(dispatch)
+
+    def _find_lost(
+        self, dispatch: Dispatch, number: int, sent: dict[int, Ref], epochs: dict[int, int]
+    ) -> None:
+        """Either the collector is gone, which ends the run, or a batch that it was to read."""
+        collector = self.crew.receivers[number]
+        living = [source for source in sent if epochs[source] == self.crew.epochs[source]]
+        for source in living:
+            self.crew.ask(collector, "admit", source, epochs[source])
+        if len(sent) == 1:
+            for source in living:
+                self.replace(source)
+            return
+        for source in living:
+            self._collect(dispatch, number, {source: sent[source]})
 
     def _check_collected(self, dispatch: Dispatch) -> None:
-        collectors = len(self.crew.collectors)
-        if all(acknowledged == collectors for acknowledged in dispatch.acknowledged.values()):
+        receivers = len(self.crew.receivers)
+        if all(acknowledged == receivers for acknowledged in dispatch.acknowledged.values()):
             self.happened(engine.Collected(dispatch.release))
 
     def replace(self, source: int) -> None:
@@ -183,7 +248,7 @@ class Collecting:
         for dispatch in (*self.since_checkpoint, *self.open.values()):
             if source not in dispatch.acknowledged:
                 continue
-            if dispatch.acknowledged[source] < len(self.crew.collectors):
+            if dispatch.acknowledged[source] < len(self.crew.receivers):
                 self._dispatch(dispatch, source)
             elif self.crew.keeps_state:
                 self._report(dispatch, source)

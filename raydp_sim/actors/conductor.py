@@ -1,7 +1,7 @@
 """The conductor: does what the engine commands and tells it what has happened."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -15,7 +15,7 @@ from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.dispatch import Dispatch, clock
 from raydp_sim.stream.batches import BUCKETS
 from raydp_sim.stream.shuffle import cuts
-from raydp_sim.tasks.base import Arrays
+from raydp_sim.tasks.base import Arrays, Task
 
 _CHUNKS_IN_FLIGHT = 4
 _DEPTH = 3  # releases under way at once when an ask does not depend on the one before
@@ -86,7 +86,7 @@ class Conductor:
     def _close(self, close: engine.Close) -> None:
         dispatch = self.collecting.open[close.release]
         for number, collector in enumerate(self.crew.collectors):
-            arguments = (close.release, dispatch.head, dispatch.cohort)
+            arguments = (close.release, dispatch.asked.sent, dispatch.cohort)
             counts, participants = self.backend.call(collector, "close", *arguments, returns=2)
             dispatch.participants.append(participants)
             self.calls.waiting[counts] = partial(self._closed, dispatch, number)
@@ -94,16 +94,19 @@ class Conductor:
     def _closed(self, dispatch: Dispatch, number: int, ref: Ref) -> None:
         dispatch.counts[number] = self.calls.get(ref)
         if len(dispatch.counts) == len(self.crew.collectors):
-            least = dispatch.head.minimum or 1
-            self._happened(engine.Closed(dispatch.release, dispatch.total("reports"), least))
+            reports, least = dispatch.total("reports"), dispatch.head.minimum
+            self._happened(engine.Closed(dispatch.release, reports, least))
 
     def _charge(self, charge: engine.Charge) -> None:
         dispatch = self.collecting.open[charge.release]
         then = partial(self._charged, dispatch)
         dispatch.charged = self._charge_for(dispatch, charge.time, then)
+        if dispatch.head.accounted:
+            # An actor's calls run in the order they were made: before the next charge.
+            (dispatch.spent,) = self.backend.call(self.crew.ledger, "spent")
 
     def _charge_for(self, dispatch: Dispatch, time: float, then: Callable[[Ref], None]) -> Ref:
-        arguments = (dispatch.release, time, dispatch.head, dispatch.batch())
+        arguments = (dispatch.release, time, dispatch.asked.sent, dispatch.batch())
         participants = dispatch.participants
         return self.calls.make(then, self.crew.ledger, "charge", *arguments, *participants)
 
@@ -113,18 +116,19 @@ class Conductor:
         self._happened(engine.Charged(dispatch.release))
 
     def _ask_who_is_able(self) -> None:
-        if self.crew.scenario.privacy.budget is not None:
+        scenario = self.crew.scenario
+        if scenario.privacy.budget is not None and not scenario.task.once:
             (self.collecting.able,) = self.backend.call(self.crew.ledger, "able")
 
     def _release(self, release: engine.Release) -> None:
         dispatch, crew = self.collecting.open[release.release], self.crew
-        if not crew.scenario.trust_model.shuffled:
+        if crew.levels is not None:
+            self._promote(dispatch)
+        if not crew.apart:
+            handed: tuple[Ref, ...] = ()
             if len(crew.readers) > 1:
-                (handed,) = self.backend.call(crew.lead, "handed", release.release)
-                for reader in crew.readers[1:]:
-                    self.calls.make(self.calls.get, reader, "fold", release.release, handed)
-            self.calls.make(self.calls.get, crew.lead, "fold_reports", release.release)
-            self._step(dispatch)
+                handed = self.backend.call(crew.lead, "handed", release.release)
+            self._step(dispatch, [(), *(handed for _ in crew.readers[1:])])
             return
         head = dispatch.head
         logical = 1
@@ -135,47 +139,91 @@ class Conductor:
         dispatch.chunks.extend(pairwise(cuts(logical * BUCKETS, dispatch.total("bytes"))))
         self._pump(dispatch)
 
+    def _promote(self, dispatch: Dispatch) -> None:
+        """Hand on what is sealed for readers that are promoted with a release.
+
+        The first shuffler has all of it: which one a report went to would tell who sent it apart.
+        """
+        levels = self.crew.levels
+        assert levels is not None
+        for due in () if levels.direct else levels.due(dispatch.release):
+            place = (dispatch.release, due.analyst)
+            (sealed,) = self.backend.call(self.crew.collectors[0], "promotion", *place)
+            reader = self.crew.readers[due.analyst]
+            self.calls.make(self.calls.get, reader, "promote", dispatch.release, sealed)
+
     def _pump(self, dispatch: Dispatch) -> None:
         """Keep a few chunks on their way from the shufflers to the readers, and no more."""
         while dispatch.chunks and dispatch.folding < _CHUNKS_IN_FLIGHT * len(self.crew.readers):
             place = (dispatch.release, *dispatch.chunks.popleft(), not dispatch.chunks)
-            shares = [self.backend.call(c, "chunk", *place)[0] for c in self.crew.collectors]
-            for reader in self.crew.readers:
-                then = partial(self._folded, dispatch)
-                self.calls.make(then, reader, "fold", dispatch.release, *shares)
-                dispatch.folding += 1
+            shares = self._shares(place)
             if not dispatch.chunks:
-                self._step(dispatch)  # an actor's calls run in the order they were made
+                self._step(dispatch, shares)
+                return
+            for reader, own in zip(self.crew.readers, shares, strict=True):
+                then = partial(self._folded, dispatch)
+                self.calls.make(then, reader, "fold", dispatch.release, *own)
+                dispatch.folding += 1
+
+    def _shares(self, place: tuple[Any, ...]) -> list[list[Ref]]:
+        """Return for each reader the collectors' shares of a chunk; of keys none but its own."""
+        crew, readers = self.crew, len(self.crew.readers)
+        if crew.levels is None or crew.levels.direct or readers == 1:
+            shares = [self.backend.call(c, "chunk", *place)[0] for c in crew.collectors]
+            return [shares] * readers
+        parts = [self.backend.call(c, "apart", *place, returns=readers) for c in crew.collectors]
+        public = [part[0] for part in parts]
+        own = [[part[reader] for part in parts] for reader in range(1, readers)]
+        return [public, *([*public, *sealed] for sealed in own)]
 
     def _folded(self, dispatch: Dispatch, ref: Ref) -> None:
         self.calls.get(ref)
         dispatch.folding -= 1
         self._pump(dispatch)
 
-    def _step(self, dispatch: Dispatch) -> None:
+    def _step(self, dispatch: Dispatch, rest: Sequence[Sequence[Ref]]) -> None:
+        """Have the release made: the readers fold what is left of the batch and step.
+
+        Args:
+            dispatch: of it.
+            rest: what each reader has still to fold.
+        """
         assert dispatch.timing is not None
         reports, weight = dispatch.total("reports"), dispatch.timing.weight
         arguments = (dispatch.release, reports, weight, dispatch.slots())
-        steps = [self.backend.call(r, "step", *arguments, returns=2) for r in self.crew.readers]
-        public = [made for _, made in steps]
-        self.calls.waiting[steps[0][0]] = partial(self._stepped, dispatch)
-        tally = (dispatch.tally(self.crew.repetition), dispatch.head, dispatch.charged)
-        self.calls.make(self._recorded, self.crew.metrics, "record", *tally, *public)
+        following: int | None = dispatch.release + 1
+        if not self.crew.scenario.task.adaptive or dispatch.release + 1 >= self.state.horizon:
+            following = None
+        call, (first, *further) = partial(self.backend.call, returns=3), self.crew.readers
+        head, broadcast, made = call(first, "step", *arguments, following, *rest[0])
+        others = zip(further, rest[1:], strict=True)
+        public = [made, *(call(r, "step", *arguments, None, *own)[2] for r, own in others)]
+        self.calls.waiting[head] = partial(self._stepped, dispatch, following, broadcast)
+        tally = (dispatch.tally(self.crew.repetition), dispatch.asked.sent)
+        paid = (dispatch.charged, dispatch.spent)
+        self.calls.make(self._recorded, self.crew.metrics, "record", *tally, *paid, *public)
 
-    def _stepped(self, dispatch: Dispatch, ref: Ref) -> None:
+    def _stepped(self, dispatch: Dispatch, following: int | None, broadcast: Ref, ref: Ref) -> None:
         # The next ask waits for the lead reader's state, not for rows.
-        self.calls.get(ref)
+        head = self.calls.get(ref)
+        if following is not None:
+            self.collecting.said(following, head, ref, broadcast)
         self._finish(dispatch)
 
     def _recorded(self, ref: Ref) -> None:
         self.rows.append(self.calls.get(ref))
 
     def _discard(self, discard: engine.Discard) -> None:
-        for collector in self.crew.collectors:
-            self.backend.call(collector, "discard", discard.release)
+        for receiver in self.crew.receivers:
+            self.backend.call(receiver, "discard", discard.release)
         dispatch = self.collecting.open[discard.release]
         if self.crew.scenario.trust_model.pays_unused:
             # An untrusted server has seen what came, even if it is not used.
+            self._charge_for(dispatch, discard.time, partial(self._seen, dispatch))
+        elif self.crew.coins:
+            # Nobody saw what they sent; but that few came is one of the cases that a round of coins
+            # is charged as, so that those with more are not all of its price.
+            dispatch.participants.clear()
             self._charge_for(dispatch, discard.time, partial(self._seen, dispatch))
         else:
             self._withhold(dispatch)
@@ -186,8 +234,17 @@ class Conductor:
         self._withhold(dispatch)
 
     def _withhold(self, dispatch: Dispatch) -> None:
+        public: list[Ref] = []
+        if type(self.crew.scenario.task).withheld is not Task.withheld:
+            assert dispatch.timing is not None and dispatch.timing.asked is not None
+            for reader in self.crew.readers:
+                arguments = (dispatch.release, dispatch.timing.asked)
+                heard, made = self.backend.call(reader, "withheld", *arguments, returns=2)
+                self.calls.waiting[heard] = self.calls.get
+                public.append(made)
         then = partial(self._withheld, dispatch)
-        self.calls.make(then, self.crew.metrics, "withhold", dispatch.tally(self.crew.repetition))
+        tally = (dispatch.tally(self.crew.repetition), dispatch.head)
+        self.calls.make(then, self.crew.metrics, "withhold", *tally, *public)
 
     def _withheld(self, dispatch: Dispatch, ref: Ref) -> None:
         self.calls.get(ref)
@@ -212,7 +269,7 @@ class Conductor:
         Rows up to there are on disk then.
         """
         crew, collecting = self.crew, self.collecting
-        crew.ask(crew.metrics, "flush")
+        crew.ask(crew.metrics, "keep")
         saved: dict[str, Arrays] = {}
         for reader in crew.readers:
             saved |= crew.ask(reader, "checkpoint")

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from raydp_sim.actors.aggregator import AggregatorActor, AnalystActor, ServerActor, state_of
+from raydp_sim.actors.aggregator import AggregatorActor, FollowerActor, ServerActor, state_of
+from raydp_sim.actors.analyst import AnalystActor, BoardActor
 from raydp_sim.actors.backend import Actor, Backend, Lost, Ref
 from raydp_sim.actors.client import ClientActor
 from raydp_sim.actors.ledger import LedgerActor
@@ -18,7 +19,11 @@ from raydp_sim.datasets import DATASETS
 from raydp_sim.datasets.base import Hidden
 from raydp_sim.errors import RunError
 from raydp_sim.mechanisms.base import Counts
+from raydp_sim.random import Stream
 from raydp_sim.scenario import Scenario, setting_of, settled
+from raydp_sim.scenario.accounting import sampled
+from raydp_sim.stream.levels import Levels
+from raydp_sim.stream.sealed import secret_of
 from raydp_sim.tasks.base import Arrays, Task
 
 _MAX_DEATHS = 5
@@ -81,12 +86,16 @@ class Crew:
         self.deaths = [0] * len(self.ranges)
         self.repetition = 0
         setting, task = setting_of(scenario), scenario.task
+        self.coins = sampled(scenario, setting.mechanism)[0] == "coins"
         self.checkpoint: Shards = _no_state  # of clients at the last checkpoint
         self.progress = progress
         self.clients = [self._client(source) for source in range(len(self.ranges))]
         self.collectors: list[Actor]
         names = task.readers(setting)
-        if scenario.trust_model.shuffled:
+        self.levels = setting.levels
+        if self.levels is not None:
+            self.readers, self.collectors = self._analysts(others, self.levels)
+        elif scenario.trust_model.shuffled:
             blind = {**others, "seed": readers_seed(scenario)}
             self.readers = [
                 backend.spawn(AggregatorActor, blind, reader) for reader in range(len(names))
@@ -98,16 +107,45 @@ class Crew:
             ]
         else:
             lead = backend.spawn(ServerActor, others)
-            more = [backend.spawn(AnalystActor, others, reader) for reader in range(1, len(names))]
+            more = [backend.spawn(FollowerActor, others, reader) for reader in range(1, len(names))]
             self.readers, self.collectors = [lead, *more], [lead]
         self.lead = self.readers[0]
+        direct = self.levels is not None and self.levels.direct
+        # Whom clients send to: collectors, and analysts whose keys take no other way.
+        self.receivers = [*self.collectors, *(self.readers[1:] if direct else ())]
         self.ledger = backend.spawn(LedgerActor, others, str(folder / "ledger"))
         self.metrics = backend.spawn(MetricsActor, others, str(folder / "metrics"))
+
+    def _analysts(
+        self, document: dict[str, Any], levels: Levels
+    ) -> tuple[list[Actor], list[Actor]]:
+        """Spawn readers of several levels, each with the secret of its own keys, and collectors.
+
+        No reader collects, whatever the trust: a collector plans cohorts with the run's seed, from
+        which all keys follow.
+        """
+        scenario, backend, number = self.scenario, self.backend, self.scenario.shuffle.shufflers
+        blind, root = {**document, "seed": readers_seed(scenario)}, Stream(scenario.seed)
+        readers = [backend.spawn(AggregatorActor, blind, 0)]
+        for reader in range(1, len(levels.names)):
+            secret = secret_of(root, reader)
+            readers.append(backend.spawn(AnalystActor, blind, reader, secret))
+        if not scenario.trust_model.shuffled:
+            return readers, [backend.spawn(BoardActor, document)]
+        spread = number > 1
+        made = (backend.spawn(ShufflerActor, document, anywhere=spread) for _ in range(number))
+        return readers, list(made)
+
+    @property
+    def apart(self) -> bool:
+        """Whether collectors are actors of their own, and no reader is one of them."""
+        return self.collectors[0] is not self.lead
 
     @property
     def keeps_state(self) -> bool:
         """Whether clients keep state from one release to the next."""
-        return type(self.scenario.task).memory is not Task.memory
+        promotes = self.levels is not None and bool(self.levels.promotions)
+        return promotes or type(self.scenario.task).memory is not Task.memory
 
     def begin(
         self,
@@ -159,7 +197,7 @@ class Crew:
                 self._groups(),
             ),
         ]
-        if self.scenario.trust_model.shuffled:
+        if self.apart:
             calls += [self.backend.call(c, "begin", repetition) for c in self.collectors]
         # Also where clients decide for themselves: a task may ask for a size or for slots.
         schedule, absent = (saved or {}).get("schedule") or None, self._absent(population)
@@ -218,10 +256,10 @@ class Crew:
         return loaded
 
     def announce(self, source: int, epoch: int) -> None:
-        """Tell every collector which epoch of a placement is the living one."""
+        """Tell everyone whom clients send to which epoch of a placement is the living one."""
         if epoch:
-            for collector in self.collectors:
-                self.backend.call(collector, "admit", source, epoch)
+            for receiver in self.receivers:
+                self.backend.call(receiver, "admit", source, epoch)
 
     def ask(self, actor: Actor, method: str, *args: Any) -> Any:
         """Call and wait for the answer of an actor that a run cannot do without."""
@@ -229,7 +267,7 @@ class Crew:
 
     def actors(self) -> list[Actor]:
         """Return every actor once."""
-        shufflers = self.collectors if self.scenario.trust_model.shuffled else []
+        shufflers = self.collectors if self.apart else []
         return [*self.clients, *shufflers, *self.readers, self.ledger, self.metrics]
 
     def stop(self) -> None:

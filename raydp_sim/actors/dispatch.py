@@ -17,9 +17,16 @@ from raydp_sim.tasks.base import Arrays, Ask
 
 
 class Asked(NamedTuple):
-    """An ask as the driver knows it: what is public and small, and where its broadcast is."""
+    """An ask as the driver knows it: what is public and small, and where its broadcast is.
+
+    Attributes:
+        head: what is public and small.
+        sent: the same as it came, to be passed on without being packed again.
+        broadcast: where that is.
+    """
 
     head: Ask
+    sent: Ref
     broadcast: Ref
 
 
@@ -34,10 +41,13 @@ class Dispatch:
     timing: Timing | None = None
     versions: dict[int, Asked] = field(default_factory=dict)
     receipts: dict[int, Receipt] = field(default_factory=dict)
+    # Of those who were asked and whose batches are not on their way yet; None: not made yet.
+    batches: dict[int, list[Ref] | None] = field(default_factory=dict)
     acknowledged: dict[int, int] = field(default_factory=dict)
     counts: dict[int, dict[str, Any]] = field(default_factory=dict)
     participants: list[Ref] = field(default_factory=list)
     charged: Ref = None
+    spent: Ref = None
     chunks: deque[tuple[int, int]] = field(default_factory=deque)
     folding: int = 0
 
@@ -77,7 +87,9 @@ class Dispatch:
         if timing.asked is None:
             timing = replace(timing, asked=sum(receipt.reports for receipt in receipts))
         clipped = nothing_clipped(self.head.mechanism)
-        for receipt in receipts:
+        if receipts:
+            clipped = replace(receipts[0].clipped)
+        for receipt in receipts[1:]:
             clipped.add(receipt.clipped)
         groups = [receipt.groups for receipt in receipts if receipt.groups is not None]
         seen = [receipt.seen for receipt in receipts if receipt.seen is not None]

@@ -2,8 +2,13 @@
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from raydp_sim.schedule.batch import Cohort
 from raydp_sim.stream.batches import Reports
 from raydp_sim.stream.shuffle import Gathered, gather
+from raydp_sim.tasks.base import Ask
 
 
 class Inbox:
@@ -36,11 +41,26 @@ class Inbox:
         return gather(self._open.pop(release, []))
 
 
-def batch_counts(batch: Gathered) -> dict[str, Any]:
-    """Return what the driver observes of a closed batch; none of it names a client."""
-    return {
+def batch_counts(
+    batch: Gathered, head: Ask, cohort: Cohort | None
+) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
+    """Return what the driver observes of a closed batch, which names no client; and all slots.
+
+    Args:
+        batch: as it was closed.
+        head: what is public of the ask.
+        cohort: who was asked, with the slot of each.
+    """
+    counts: dict[str, Any] = {
         "reports": batch.senders.reports(),
         "messages": len(batch.payload),
         "duplicates": batch.duplicates,
         "bytes": batch.payload.nbytes,
     }
+    if head.slots is None or cohort is None or cohort.slots is None:
+        return counts, None
+    senders = batch.senders.listed()
+    slots = cohort.slots_of(senders.client)
+    first = slots[senders.sequence == 0]
+    counts["slots"] = np.bincount(first, minlength=len(head.slots)).tolist()
+    return counts, slots

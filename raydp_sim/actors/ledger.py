@@ -12,13 +12,21 @@ from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.privacy.events import Event, Release
 from raydp_sim.privacy.ledger import store
 from raydp_sim.privacy.ledger.filter import Mask
+from raydp_sim.privacy.ledger.handed import Handed
 from raydp_sim.privacy.ledger.seeds import seeds_epsilon
 from raydp_sim.privacy.ledger.sizes import covers
-from raydp_sim.privacy.ledger.views import Guarantee
+from raydp_sim.privacy.ledger.views import Guarantee, charged_to_all
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario, setting_of
-from raydp_sim.scenario.accounting import budgeted, formed_batch, opened, planned_releases
+from raydp_sim.scenario.accounting import (
+    budgeted,
+    formed_batch,
+    opened,
+    planned_releases,
+    release_event,
+)
 from raydp_sim.scenario.budgets import filter_of
+from raydp_sim.schedule.batch import Cohort
 from raydp_sim.tasks.base import Ask
 from raydp_sim.tasks.charging import charges
 from raydp_sim.tasks.claims import check_event
@@ -33,6 +41,9 @@ class LedgerActor:
         self.mechanism = self.setting.mechanism
         self.store = store.Writer(Path(folder), self.scenario.population.clients)
         self.budget = filter_of(self.scenario, self.mechanism)
+        self.handed: Handed | None = None
+        if self.scenario.task.once:
+            self.handed = Handed(Path(folder), self.scenario.population.clients)
         self.begin(0, 0)
 
     def begin(self, repetition: int, finished: int) -> None:
@@ -44,11 +55,22 @@ class LedgerActor:
         self.repetition = repetition
         self.ledger = opened(self.scenario, self.mechanism)
         self.paid: dict[int, store.Charge] = {}
+        if self.handed is not None:
+            self.handed.begin(repetition)
         for charge in self.store.charges(repetition):
             if charge.release < finished:
                 self.ledger.charge(charge.event, charge.participants, charge.shuffled)
             else:
                 self.paid[charge.release] = charge
+
+    def hand(self, release: int, cohort: Cohort) -> None:
+        """Note whom a release is asked of, where clients serve once; durable when this returns.
+
+        Raises:
+            RunError: one of them has been asked before; nothing was written down.
+        """
+        assert self.handed is not None
+        self.handed.hand(release, cohort.asked)
 
     def charge(
         self,
@@ -57,7 +79,7 @@ class LedgerActor:
         head: Ask,
         batch: dict[str, Any],
         *participants: Ids | range,
-    ) -> tuple[Guarantee, int, float | None]:
+    ) -> int:
         """Charge a release to everyone who took part; durable when this returns.
 
         The task says what the batch that formed was; it is checked against what is known of it.
@@ -70,8 +92,7 @@ class LedgerActor:
             participants: as each collector knows them.
 
         Returns:
-            What is proved so far, how many clients this release was charged to, and what the
-            papers' own bound says so far, where they have one.
+            How many clients this release was charged to.
 
         Raises:
             RunError: when the task claims what is not so; nothing was written down.
@@ -79,12 +100,21 @@ class LedgerActor:
         ids = store.canonical(
             participants[0] if len(participants) == 1 else self._union(participants)
         )
-        if len(ids) == 0:
-            return self.ledger.guarantee(), 0, seeds_epsilon(self.ledger)
+        if len(ids) and self.handed is not None:
+            self.handed.check(release, ids)
         formed = replace(formed_batch(self.scenario, self.mechanism, len(ids)), **batch)
-        found = self.scenario.task.event(self.setting, head, formed)
-        check_event(found, head.mechanism, formed)
-        event, shuffled = charges(head.mechanism, found)
+        if len(ids):
+            found = self.scenario.task.event(self.setting, head, formed)
+            check_event(found, head.mechanism, formed)
+        else:
+            # Of a batch that nobody is in nothing is known but how it came about.
+            found = None
+            if formed.sampling == "coins":
+                found = release_event(self.scenario, self.mechanism, 0, head)
+            if not charged_to_all(found):
+                return 0
+        alone = self.scenario.task.report(self.setting, head)
+        event, shuffled = charges(head.mechanism, found, alone)
         self._check(release, head.mechanism, event, shuffled)
         charge = store.Charge(self.repetition, release, time, event, ids, shuffled)
         before = self.paid.pop(release, None)
@@ -97,7 +127,14 @@ class LedgerActor:
                 resumable=False,
             )
         self.ledger.charge(charge.event, charge.participants, charge.shuffled)
-        return self.ledger.guarantee(), len(ids), seeds_epsilon(self.ledger)
+        return len(ids)
+
+    def spent(self) -> tuple[Guarantee, float | None]:
+        """Return what is proved so far, and what the papers' own bound says, where they have one.
+
+        It may take longer than a round, and nobody who makes releases waits for it.
+        """
+        return self.ledger.guarantee(), seeds_epsilon(self.ledger)
 
     def _check(
         self, release: int, mechanism: Mechanism, event: Event, shuffled: Release | None
@@ -107,7 +144,7 @@ class LedgerActor:
         bare = math.isinf(event.epsilon) and shuffled is None
         if bare != (self.scenario.privacy.guarantee == "none"):
             wrong = "releases with and without a guarantee are never in one run"
-        if self.budget is not None:
+        if self.budget is not None and self.handed is None:
             # Whoever came could afford what was planned, and nothing else.
             planned = planned_releases(self.scenario, self.mechanism)[0].ask.mechanism
             worst = budgeted(self.scenario, self.mechanism)[1]
@@ -118,6 +155,11 @@ class LedgerActor:
         if wrong is not None:
             message = f"release {release} cannot be charged: {wrong}; nothing was released"
             raise RunError(message, resumable=False)
+
+    def unspent(self, release: int) -> Mask:
+        """Say who was not handed a slot before a release, where clients serve once."""
+        assert self.handed is not None
+        return self.handed.able(release)
 
     def able(self) -> Mask | None:
         """Say which clients can afford to take part once more; None without a budget.

@@ -78,6 +78,9 @@ class OnRay:
                 raise cause from None
             if isinstance(cause, _GONE):
                 raise Lost(_reason(cause)) from None
+            if isinstance(cause, OSError):
+                # As it would be without Ray: a disk that is full, a file that is not there.
+                raise cause from error
             raise RunError(f"an actor failed: {cause!r}") from error
         except _GONE as error:
             raise Lost(_reason(error)) from None

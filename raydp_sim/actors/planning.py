@@ -56,12 +56,13 @@ class Planning:
             clients hold somebody of it, or None if the run ends; for the clients, the cohort.
         """
         check_ask(self.scenario, head)
-        found = self.schedule.plan(release, time, able, head.wanted, head.minimum)
+        slots = head.slots is not None
+        found = self.schedule.plan(release, time, able, head.wanted, head.minimum, slots)
         if found is None:
             return None, None
         cohort, timing = found if not others else self._comparable(release, *found, others)
         if head.slots is not None:
-            cohort = replace(cohort, slots=self._slots(release, head.slots, len(cohort.ids)))
+            cohort = replace(cohort, slots=self._slots(release, head.slots, cohort))
         return (timing, np.unique(cohort.ids // np.uint32(share)).tolist()), cohort
 
     def _comparable(
@@ -99,11 +100,16 @@ class Planning:
             resumable=False,
         )
 
-    def _slots(self, release: int, slots: tuple[int, ...], clients: int) -> NDArray[np.int64]:
-        """Assign slots to the clients of a cohort, every assignment equally likely."""
+    def _slots(self, release: int, slots: tuple[int, ...], cohort: Cohort) -> NDArray[np.int64]:
+        """Assign slots to all who are asked, every assignment equally likely.
+
+        Whose report does not come has a slot all the same, and leaves it empty. Returns those of
+        the clients whose report is in the batch.
+        """
         listed = np.repeat(np.arange(len(slots)), slots)
         root = self.scenario.stream(self.repetition).at("slots", release)
-        return root.generator().permutation(listed)[:clients]
+        given = root.generator().permutation(listed)
+        return np.asarray(given[np.searchsorted(cohort.asked, cohort.ids)])
 
     def saved(self, finished: int) -> Arrays:
         """Return the schedule as it was after so many releases, for a checkpoint."""

@@ -55,12 +55,12 @@ class Tally:
 def release_row(
     tally: Tally,
     mechanism: Mechanism,
-    guarantee: Guarantee,
     participants: int,
-    seeds: float | None,
+    spent: tuple[Guarantee, float | None] | None,
 ) -> dict[str, Any]:
-    """Return what is public of a release."""
+    """Return what is public of a release; epsilon is null where it was not worked out."""
     timing = tally.timing
+    guarantee, seeds = (None, None) if spent is None else spent
     values = tally.messages // mechanism.messages_per_report
     return {
         **tally.place,
@@ -80,11 +80,11 @@ def release_row(
         "bits": mechanism.bits * values,
         "wire_bytes": -(-mechanism.bits // 8) * values,
         "epsilon_local": mechanism.epsilon_of_report,
-        "epsilon": guarantee.epsilon,
-        "delta": guarantee.delta,
-        "epsilon_median": guarantee.median,
+        "epsilon": guarantee and guarantee.epsilon,
+        "delta": guarantee and guarantee.delta,
+        "epsilon_median": guarantee and guarantee.median,
         "epsilon_seed": seeds,
-        "bound": guarantee.bound,
+        "bound": guarantee and guarantee.bound,
     }
 
 

@@ -8,8 +8,11 @@ from raydp_sim.tasks.base import Setting
 
 
 def readers_seed(scenario: Scenario) -> int:
-    """Return the seed of readers: behind a shuffler no client's draw, cohort or order follows."""
-    if not scenario.trust_model.shuffled:
+    """Return the seed of readers: behind a shuffler no client's draw, cohort or order follows.
+
+    Nor does any key, where readers have levels.
+    """
+    if not scenario.trust_model.shuffled and scenario.privacy.levels is None:
         return scenario.seed
     high, low = Stream(scenario.seed).at("aggregator's own").key()
     return (high << 31) ^ low

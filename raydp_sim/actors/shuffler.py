@@ -1,15 +1,15 @@
 """The shuffler actor: collects, deduplicates, permutes, strips identity."""
 
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from raydp_sim.actors.inbox import Inbox, batch_counts
 from raydp_sim.actors.planning import Planning
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
 from raydp_sim.schedule.batch import Cohort
-from raydp_sim.stream.batches import Reports, Shuffled, Slotted
+from raydp_sim.stream.batches import Recorded, Reports, Shuffled, Slotted
+from raydp_sim.stream.sealed import Promotion, Records, Sealed
 from raydp_sim.stream.shuffle import Permuted, permute
 from raydp_sim.tasks.base import Arrays, Ask
 
@@ -32,9 +32,9 @@ class ShufflerActor:
         """See `Inbox.admit`."""
         self.inbox.admit(source, epoch)
 
-    def collect(self, batch: Reports) -> bool:
+    def collect(self, *batches: Reports) -> list[bool]:
         """See `Inbox.collect`."""
-        return self.inbox.collect(batch)
+        return [self.inbox.collect(batch) for batch in batches]
 
     def plan(self, saved: Arrays | None, absent: Any) -> None:
         """See `Planning.start`."""
@@ -59,13 +59,7 @@ class ShufflerActor:
             part.
         """
         batch, mechanism = self.inbox.close(release), head.mechanism
-        counts = batch_counts(batch)
-        slots = None
-        if head.slots is not None and cohort is not None and cohort.slots is not None:
-            senders = batch.senders.listed()
-            slots = cohort.slots_of(senders.client)
-            first = slots[senders.sequence == 0]
-            counts["slots"] = np.bincount(first, minlength=len(head.slots)).tolist()
+        counts, slots = batch_counts(batch, head, cohort)
         stream = self.scenario.stream(self.repetition).at("permute", release)
         messages, routing = mechanism.messages_per_report, mechanism.routing
         self.closed[release] = permute(release, batch, messages, routing, stream, slots)
@@ -77,6 +71,19 @@ class ShufflerActor:
         if final:
             del self.closed[release]
         return chunk
+
+    def apart(
+        self, release: int, first: int, last: int, final: bool
+    ) -> tuple[Shuffled | Slotted | Sealed, ...]:
+        """Hand out a chunk as `chunk` does, for all readers, and each one's sealed keys apart."""
+        chunk = self.chunk(release, first, last, final)
+        assert isinstance(chunk, Recorded)  # only where readers hold keys
+        return replace(chunk, records=Records(chunk.records.rid)), *chunk.records.sealed
+
+    def promotion(self, release: int, reader: int) -> Promotion | None:
+        """Hand out what is sealed for a reader that is promoted; None if nobody sent anything."""
+        found = self.closed[release].promotions
+        return next((each for each in found if each.reader == reader), None)
 
     def discard(self, release: int) -> None:
         """Drop a batch that is too small to be released."""

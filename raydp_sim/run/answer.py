@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from raydp_sim.metrics import estimates
+from raydp_sim.metrics import estimates, streams
+from raydp_sim.metrics.bandits import STREAM
 from raydp_sim.scenario import Scenario, bound_mechanism
 
 SHOWN = 256  # coordinates that a summary holds; more are only in the streams
@@ -14,6 +15,12 @@ _NOISE = "the randomizers' noise, given who took part"
 def are_categories(scenario: Scenario) -> bool:
     """Say whether what is estimated is a histogram."""
     return bound_mechanism(scenario).domain.norm == "category"
+
+
+def _kind(scenario: Scenario, folder: Path) -> str:
+    if streams.read(folder, STREAM).num_rows:
+        return "actions"
+    return "histogram" if are_categories(scenario) else "vector"
 
 
 def answered(scenario: Scenario, folder: Path) -> dict[str, Any]:
@@ -27,7 +34,7 @@ def answered(scenario: Scenario, folder: Path) -> dict[str, Any]:
     if found is None:
         return {}
     section: dict[str, Any] = {
-        "kind": "histogram" if are_categories(scenario) else "vector",
+        "kind": _kind(scenario, folder),
         "release": found.release,
         "repetition": 0,
         "coordinates": len(found),

@@ -18,7 +18,7 @@ import yaml
 
 from raydp_sim.durable import fresh_folder, write_durable
 from raydp_sim.errors import InputError, RunError
-from raydp_sim.metrics import streams
+from raydp_sim.metrics import parts, streams
 from raydp_sim.privacy.ledger import store
 from raydp_sim.registry import search_also
 from raydp_sim.run.documents import dumped, read_back
@@ -131,6 +131,18 @@ class RunDir:
             search_also(Path(origin.read_text(encoding="utf-8").strip()).parent)
         return load(self.path / "scenario.yaml")
 
+    def played(self) -> bool:
+        """Say whether a process is playing the run now."""
+        try:
+            with open(self.path / ".lock", encoding="utf-8") as file:
+                # Shared, so that two who ask at once do not take each other for the player.
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return False
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep every other process from playing the same run meanwhile.
@@ -183,7 +195,8 @@ class RunDir:
         """Write a checkpoint and drop those before it.
 
         The clients' state comes first, one file per actor, and the checkpoint last: a kill in
-        between leaves the checkpoint before it whole.
+        between leaves the checkpoint before it whole. Readers but the first have files of their
+        own too, since they may hold keys that are nobody else's.
         """
         name = f"{checkpoint.repetition:06d}-{checkpoint.finished:08d}"
         for first, last, columns in shards:
@@ -191,17 +204,22 @@ class RunDir:
             folder.mkdir(exist_ok=True)
             write_durable(folder / f"{first:010d}-{last:010d}.npz", _packed(columns))
             del columns  # before the next one is fetched
-        arrays = {
-            f"{group}/{key}": array
-            for group, members in (checkpoint.saved or {}).items()
-            for key, array in members.items()
-        }
-        write_durable(self.checkpoints / f"{name}.npz", _packed(arrays))
+        arrays: dict[str, Arrays] = {"": {}}
+        for group, members in (checkpoint.saved or {}).items():
+            own = arrays.setdefault(group.partition("-")[2], {})
+            own |= {f"{group}/{key}": array for key, array in members.items()}
+        whole = arrays.pop("")
+        for reader, held in arrays.items():
+            folder = self.checkpoints / f"{name}.readers"
+            folder.mkdir(exist_ok=True)
+            write_durable(folder / f"{reader}.npz", _packed(held))
+        write_durable(self.checkpoints / f"{name}.npz", _packed(whole))
         for older in sorted(self.checkpoints.glob("*.npz"))[:-1]:
             older.unlink()
-        for older in self.checkpoints.glob("*.clients"):
-            if older.stem != name:
-                shutil.rmtree(older, ignore_errors=True)
+        for kind in ("clients", "readers"):
+            for older in self.checkpoints.glob(f"*.{kind}"):
+                if older.stem != name:
+                    shutil.rmtree(older, ignore_errors=True)
 
     def latest(self) -> Checkpoint:
         """Return the last checkpoint, or the beginning."""
@@ -211,10 +229,11 @@ class RunDir:
         repetition, finished = (int(part) for part in found[-1].stem.split("-"))
         saved: dict[str, Arrays] = {"state": {}, "public": {}}
         saved |= {"metrics": {}, "clock": {}, "schedule": {}}
-        with np.load(found[-1]) as arrays:
-            for path in arrays.files:
-                group, name = path.split("/", 1)
-                saved.setdefault(group, {})[name] = arrays[path]
+        for part in (found[-1], *found[-1].with_suffix(".readers").glob("*.npz")):
+            with np.load(part) as arrays:
+                for path in arrays.files:
+                    group, name = path.split("/", 1)
+                    saved.setdefault(group, {})[name] = arrays[path]
         return Checkpoint(repetition, finished, saved if finished else None)
 
     def clients(self, checkpoint: Checkpoint, first: int, last: int) -> Arrays | None:
@@ -238,7 +257,7 @@ class RunDir:
 
     def rewind(self, checkpoint: Checkpoint) -> None:
         """Drop metric rows from beyond the checkpoint; the ledger keeps every row it has."""
-        streams.trim(self.metrics, checkpoint.repetition, checkpoint.finished)
+        parts.trim(self.metrics, checkpoint.repetition, checkpoint.finished)
 
     def write_arrays(self, name: str, arrays: Arrays) -> None:
         """Write arrays to a file of their own, whole or not at all."""

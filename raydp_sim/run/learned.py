@@ -1,6 +1,7 @@
 """The answer of a run that trains a model: how good it is on held-out samples, at which epsilon."""
 
 import math
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -39,23 +40,42 @@ def _finals(rows: list[dict[str, Any]], means: dict[str, float], errors: dict[st
             errors[name] = float(finals.std(ddof=1) / math.sqrt(len(finals)))
 
 
-def section(folder: Path, run: Path) -> dict[str, Any]:
+def section(folder: Path, run: Path, complete: Collection[int] = ()) -> dict[str, Any]:
     """Return the section `learning` of a summary; nothing where no model was evaluated.
 
     Args:
         folder: of the streams.
         run: the run's directory.
+        complete: repetitions that the task itself ended.
     """
-    rows = streams.read(folder, STREAM).to_pylist()
+    stream = STREAM if streams.read(folder, STREAM).num_rows else PERSONAL
+    rows = streams.read(folder, stream).to_pylist()
     if not rows:
         return {}
     found: dict[str, Any] = {
         "release": rows[-1]["release"],
         "round": rows[-1]["round"],
         "evaluations": len(rows),
-        "stream": f"metrics/{STREAM}",
+        "stream": f"metrics/{stream}",
         "models": sorted(str(path.relative_to(run)) for path in (run / "model").rglob("*.npz")),
     }
     if "validation_accuracy" in rows[-1]:
-        found["validation"] = _PUBLIC_SPLIT
+        found |= _chosen([row for row in rows if row["repetition"] == rows[-1]["repetition"]])
+        if rows[-1]["repetition"] not in complete:
+            del found["stopped"]
     return {STREAM: found}
+
+
+def _chosen(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Say which model is the best by the validation split, and why a run may have ended."""
+    best = max(rows, key=lambda row: (row["validation_accuracy"], -row["round"]))
+    name = f"round {best['round']}"
+    since = sum(row["round"] > best["round"] for row in rows)
+    return {
+        "validation": _PUBLIC_SPLIT,
+        "best": f"{name}: accuracy {best['validation_accuracy']:.4g} on validation samples",
+        "stopped": (
+            f"after round {rows[-1]['round']}: {since} evaluations in a row were no better on "
+            f"validation samples than {name}"
+        ),
+    }

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from raydp_sim.errors import InputError, RunError
 from raydp_sim.run.directory import Checkpoint, RunDir
 from raydp_sim.run.preflight import Plan, plan, refuse_what_cannot_fit
 from raydp_sim.run.result import RunResult as RunResult
+from raydp_sim.run.serving import Served, say, wanted
 from raydp_sim.run.summary import summarize
 from raydp_sim.scenario import Scenario, bound_mechanism, load, parse, setting_of
 from raydp_sim.scenario.accounting import planned_releases
@@ -30,6 +31,7 @@ class Watcher:
     planned: Callable[[Plan], None] = lambda planned: None
     phase: Callable[[str], None] = lambda name: None
     loaded: Callable[[int, int], None] = lambda done, total: None
+    served: Callable[[Served], None] = say
 
 
 @dataclass
@@ -84,10 +86,17 @@ class Run:
         self.watcher.phase("placing clients")
         crew = Crew(self.scenario, backend, self.directory.path, self.watcher.loaded)
         try:
+            self._serve(crew)
             yield from self._repetitions(crew, lock)
             self.watcher.phase("writing the summary")
             crew.ask(crew.metrics, "flush")
             crew.ask(crew.ledger, "compact")
+            crew.ask(crew.metrics, "over")
+        except OSError as error:
+            why = f"{error.filename or self.directory.path}: {error.strerror or error}"
+            self._note(f"stopped: {why}")
+            stopped = RunError(f"something could not be written or read ({why})")
+            raise RunError(f"{stopped}{self._how_to_resume(stopped)}") from error
         except RunError as error:
             self._note(f"stopped: {error}")
             raise RunError(f"{error}{self._how_to_resume(error)}", error.resumable) from error
@@ -97,6 +106,14 @@ class Run:
         finally:
             with contextlib.suppress(Exception):
                 crew.stop()
+
+    def _serve(self, crew: Crew) -> None:
+        """Let others follow the run, if it says so."""
+        if (found := wanted(self.scenario, self.directory.path)) is not None:
+            serving, served = found
+            url = crew.ask(crew.metrics, "serve", serving)
+            if served is not None:
+                self.watcher.served(replace(served, url=url))
 
     def planned(self) -> Plan:
         """Estimate what it will need, before anything is written.
@@ -146,7 +163,11 @@ class Run:
             self.watcher.phase("playing")
             conductor = Conductor(crew, finished, (saved or {}).get("clock"))
             conductor.on_finished = self._checkpointer(conductor, repetition)
-            yield from conductor.play(rounds)
+            try:
+                yield from conductor.play(rounds)
+            except RunError:
+                self._rescue(crew, repetition)
+                raise
             if conductor.ended is not None or conductor.done:
                 self._end_early(conductor, repetition)
             crew.ask(crew.metrics, "finish", crew.ask(crew.lead, "checkpoint")["public"])
@@ -179,11 +200,29 @@ class Run:
         conductor.crew.checkpoint = self._shards(made)
         conductor.checkpointed()
 
-    def _write_files(self, repetition: int, state: Arrays, made: Checkpoint) -> None:
-        """Write what the task lets its user take away: always that of the last checkpoint."""
+    def _rescue(self, crew: Crew, repetition: int) -> None:
+        """Write down what a run that has to stop has released so far: rows, and what is taken away.
+
+        A resumed run starts from its checkpoint all the same, and makes them anew.
+        """
+        with contextlib.suppress(Exception):
+            crew.ask(crew.metrics, "flush")
+        with contextlib.suppress(Exception):
+            # A step that failed has left the state as it was after the last release.
+            self._write_files(repetition, crew.ask(crew.lead, "checkpoint")["state"], None)
+
+    def _write_files(self, repetition: int, state: Arrays, made: Checkpoint | None) -> None:
+        """Write what the task lets its user take away.
+
+        Args:
+            repetition: which one.
+            state: of the lead reader.
+            made: the checkpoint that has the clients' state; None: nothing of theirs is written.
+        """
         task, setting = self.scenario.task, setting_of(self.scenario)
         files = task.files(setting, state)
-        if task.keeps_own and (own := self._shards(made)(0, 1 << 32)) is not None:
+        shards = None if made is None else self._shards(made)
+        if task.keeps_own and shards is not None and (own := shards(0, 1 << 32)) is not None:
             files = {**files, **task.own_files(setting, own)}
         for name, arrays in files.items():
             folder, _, last = name.rpartition("/")
@@ -229,8 +268,10 @@ class Run:
         self.result = result
 
     def _note(self, line: str) -> None:
-        if self.directory.path.exists():
-            self.directory.log(line)
+        # A run that stops because the disk is full has no room for this either.
+        with contextlib.suppress(OSError):
+            if self.directory.path.exists():
+                self.directory.log(line)
 
     def _how_to_resume(self, error: RunError) -> str:
         if not (error.resumable and self.directory.begun()):

@@ -13,6 +13,7 @@ from raydp_sim.metrics import estimates, streams
 from raydp_sim.metrics.estimates import Named
 from raydp_sim.metrics.plot import Looks, plot_run
 from raydp_sim.run.answer import are_categories
+from raydp_sim.run.html import shown
 from raydp_sim.scenario import Scenario, bound_mechanism
 from raydp_sim.scenario.accounting import planned_releases
 
@@ -54,14 +55,22 @@ class RunResult:
         """Return what the answer of a repetition, from 0, is an estimate of."""
         return estimates.last_truth(self.run_dir / "metrics", repetition)
 
-    def plot(self) -> Path:
-        """Draw the run again and return the picture's path."""
+    def plot(self, path: Path | None = None) -> Path:
+        """Draw the run again and return the picture's path.
+
+        Args:
+            path: of the picture, as PNG, SVG or PDF; `plot.png` of the run directory unless given.
+        """
         parts = planned_releases(self.scenario, bound_mechanism(self.scenario))
         # A protocol of several stages states its own expectations among its scores.
         first = parts[0].ask.mechanism
         expected = partial(_expected_error, first) if len(parts) == 1 else None
         looks = Looks(are_categories(self.scenario), self.summary.get("breakdown"))
-        return plot_run(self.run_dir, expected, looks)
+        return plot_run(self.run_dir, expected, looks, path)
+
+    def _repr_html_(self) -> str:
+        """Show the run in a notebook: what came of it, and its picture."""
+        return shown(self.summary, self.run_dir / "plot.png")
 
 
 def _expected_error(mechanism: Mechanism, clients: int) -> float:

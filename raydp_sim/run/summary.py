@@ -8,6 +8,7 @@ import numpy as np
 
 from raydp_sim.mechanisms.base import Target
 from raydp_sim.metrics import streams
+from raydp_sim.privacy.events import GaussianRelease
 from raydp_sim.privacy.ledger import store
 from raydp_sim.privacy.ledger.histories import Standing, replayed, standing
 from raydp_sim.privacy.ledger.ledger import Ledger
@@ -18,7 +19,9 @@ from raydp_sim.run.directory import RunDir
 from raydp_sim.run.learned import learned, section
 from raydp_sim.run.prediction import measured, predict
 from raydp_sim.run.provenance import provenance
-from raydp_sim.scenario import Scenario, bound_mechanism
+from raydp_sim.run.recommended import recommended
+from raydp_sim.run.views import sent_beside, view_section
+from raydp_sim.scenario import Scenario, bound_mechanism, setting_of
 from raydp_sim.scenario.accounting import (
     budgeted,
     opened,
@@ -26,6 +29,7 @@ from raydp_sim.scenario.accounting import (
     planned_event,
     planned_releases,
     sampled,
+    unshuffled,
 )
 from raydp_sim.scenario.budgets import filter_of
 from raydp_sim.tasks.charging import amplifies
@@ -50,6 +54,9 @@ def summarize(
     withheld = len(kept_back)
     last = {row["repetition"]: row for row in rows}
     scores = streams.scores(rows[0] if rows else {})
+    for row in streams.read(run.metrics, "errors").to_pylist():
+        if row["repetition"] in last:  # a batch withheld after the last release counts too
+            last[row["repetition"]] = {**last[row["repetition"]], **row}
     metrics, errors = {}, {}
     for name in scores:
         finals = np.array([row[name] for row in last.values()])
@@ -70,16 +77,19 @@ def summarize(
         "clients": scenario.population.clients,
         "rounds": scenario.task.rounds,
         "trust": scenario.trust,
-        "privacy": {**_privacy(scenario, run), **_seeds(rows)},
+        "privacy": {**_privacy(scenario, run), **_largest_loss(scenario, rows), **_seeds(rows)},
         "communication": {
             "bits_per_report": max(part.ask.mechanism.bits for part in parts),
             "reports": reports,
             "wire_bytes": sum(row["wire_bytes"] for row in rows),
+            **sent_beside(scenario),
         },
         "metrics": metrics,
         **answered(scenario, run.metrics),
-        **section(run.metrics, run.path),
+        **section(run.metrics, run.path, complete),
+        **recommended(run.metrics, scenario.task.named(scenario.population.data.names())),
         **_groups(scenario, run),
+        **view_section(scenario, run),
         "timing": {"wall_s": wall_s, "reports_per_s": reports / wall_s if wall_s > 0 else 0.0},
         "provenance": provenance(),
         "run_dir": str(run.path),
@@ -103,12 +113,23 @@ def summarize(
             f"{played} of {rounds * scenario.repeat} releases were played: then no batch closed "
             f"for as long as participation.patience allows; {remedy}"
         )
+    elif scenario.task.once and len(complete) < scenario.repeat:
+        document["ended_early"] = (
+            f"task.rounds allows {rounds} batches, those included that were withheld or void, and "
+            "they were not enough; raise it, lower task.least, or let more clients come"
+        )
     return document
+
+
+def _largest_loss(scenario: Scenario, rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the largest loss of a single report, where batches choose their own."""
+    found = [row["epsilon_local"] for row in rows if row["epsilon_local"] is not None]
+    return {"epsilon_local": max(found)} if scenario.task.once and found else {}
 
 
 def _seeds(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Return the papers' own bound on the worst repetition, where they have one."""
-    found = [row["epsilon_seed"] for row in rows]
+    found = [row["epsilon_seed"] for row in rows if row["epsilon"] is not None]
     return {} if not found or None in found else {"epsilon_seed": max(found)}
 
 
@@ -130,8 +151,13 @@ def _replayed(
 def _privacy(scenario: Scenario, run: RunDir) -> dict[str, Any]:
     """Account for what the ledger says happened, repetition by repetition."""
     mechanism, budget = bound_mechanism(scenario), scenario.privacy.budget
-    stages = [part.ask.mechanism for part in planned_releases(scenario, mechanism)]
-    alone = [stage.epsilon_of_report for stage in stages]
+    asks, setting = (
+        [part.ask for part in planned_releases(scenario, mechanism)],
+        setting_of(scenario),
+    )
+    alone = [ask.mechanism.epsilon_of_report for ask in asks]
+    if setting.levels is not None:
+        alone = [scenario.task.report(setting, ask).epsilon for ask in asks]
     worst, unable = _worst(scenario, run)
     found = worst.guarantee
     document: dict[str, Any] = {
@@ -192,12 +218,14 @@ def _amplification(scenario: Scenario, worst: Standing) -> dict[str, Any]:
     mechanism = bound_mechanism(scenario)
     if not scenario.trust_model.shuffled:
         why = f"nothing is shuffled: trust is {scenario.trust}"
-        return {"used": none, "not_used": {cohort: why, batch: why}}
+        used = "secret sample" if worst.sampled and worst.guarantee.amplified else none
+        return {"used": used, "not_used": {cohort: why, batch: why}}
     unsampled = sampled(scenario, mechanism)[1]
     if not worst.guarantee.amplified:
         smaller = "the sum of the local losses is not larger"
         if not amplifies(mechanism, scenario.trust_model):
             smaller = "there is no shuffled stream of a pure randomizer"
+        smaller = unshuffled(scenario) or smaller
         return {"used": none, "not_used": {cohort: unsampled or smaller, batch: smaller}}
     larger = "the sum of the local losses is larger"
     if worst.sampled:
@@ -210,10 +238,13 @@ def _amplification(scenario: Scenario, worst: Standing) -> dict[str, Any]:
 def _sampling(scenario: Scenario) -> str:
     """Say whether sampling was counted and, if not, why not."""
     mechanism = bound_mechanism(scenario)
-    if not amplifies(mechanism, scenario.trust_model):
-        return "not counted: there is no shuffled stream of a pure randomizer"
     parts = planned_releases(scenario, mechanism)
     if all(charged_to_all(planned_event(scenario, mechanism, part)) for part in parts):
         return "counted"
+    if not amplifies(mechanism, scenario.trust_model):
+        normal = isinstance(mechanism.release(), GaussianRelease)
+        if normal and (why := sampled(scenario, mechanism)[1]):
+            return f"not counted: {why}"
+        return "not counted: there is no shuffled stream of a pure randomizer"
     why = sampled(scenario, mechanism)[1] or "a release of this task is not a sampled shuffle"
     return f"not counted: {why}"

@@ -93,8 +93,10 @@ def formed_batch(scenario: Scenario, mechanism: Mechanism, reports: int) -> Form
 def setting_with(scenario: Scenario, mechanism: Mechanism) -> Setting:
     """Return what the scenario's task may know before a run with this mechanism."""
     data, clients = scenario.population.data, scenario.population.clients
-    known = (data.shape(), scenario.privacy.delta, data.labels(), data.held_out())
-    return Setting(mechanism, clients, *known)
+    privacy, trust = scenario.privacy, scenario.trust_model
+    known = (data.shape(), privacy.delta, data.labels(), data.held_out())
+    levels, honest = privacy.readers(trust.shuffled), privacy.honest_fraction
+    return Setting(mechanism, clients, *known, levels=levels, trust=trust, honest_fraction=honest)
 
 
 def planned_releases(scenario: Scenario, mechanism: Mechanism) -> tuple[Planned, ...]:
@@ -118,6 +120,11 @@ def release_event(
     return scenario.task.event(setting_with(scenario, mechanism), ask, formed)
 
 
+def least_batch(scenario: Scenario, ask: Ask) -> int:
+    """Return the smallest batch of an ask that may be released."""
+    return scenario.least_batch if ask.minimum is None else max(1, ask.minimum)
+
+
 def planned_batch(scenario: Scenario, mechanism: Mechanism, ask: Ask) -> int:
     """Return the smallest batch that a release can have: what a plan may count on.
 
@@ -128,7 +135,7 @@ def planned_batch(scenario: Scenario, mechanism: Mechanism, ask: Ask) -> int:
     """
     population, policy = scenario.population, scenario.participation
     policy = policy if ask.wanted is None else policy.sized(ask.wanted)
-    least = max(scenario.least_batch, ask.minimum or 1)
+    least = least_batch(scenario, ask)
     if sampling_counts(scenario) is None:
         return int(policy.expected(population.clients, 1.0))
     prompt = policy.deadline is None and population.dropout == 0.0
@@ -158,10 +165,11 @@ def budgeted(scenario: Scenario, mechanism: Mechanism) -> tuple[Event, Release |
     if everyone is always there. Only tasks of one kind of release have budgets.
     """
     ask = planned_releases(scenario, mechanism)[0].ask
-    size = max(scenario.least_batch, ask.minimum or 1)
+    size = least_batch(scenario, ask)
     if not scenario.trust_model.shuffled or sampling_counts(scenario) is None:
         size = planned_batch(scenario, mechanism, ask)
-    return charges(ask.mechanism, release_event(scenario, mechanism, size, ask))
+    alone = scenario.task.report(setting_with(scenario, mechanism), ask)
+    return charges(ask.mechanism, release_event(scenario, mechanism, size, ask), alone)
 
 
 def agreed(scenario: Scenario, mechanism: Mechanism) -> Agreed:
@@ -169,7 +177,8 @@ def agreed(scenario: Scenario, mechanism: Mechanism) -> Agreed:
     found = []
     for part in planned_releases(scenario, mechanism):
         event = planned_event(scenario, mechanism, part)
-        found.append((*charges(part.ask.mechanism, event), part.per_client))
+        alone = scenario.task.report(setting_with(scenario, mechanism), part.ask)
+        found.append((*charges(part.ask.mechanism, event, alone), part.per_client))
     return tuple(found)
 
 
@@ -184,6 +193,8 @@ def rule(scenario: Scenario) -> Rule:
         >>> rule(parse(tiny))
         'laws'
     """
+    if scenario.task.once:
+        return "once"
     if scenario.task.adaptive and scenario.task.open_ended:
         return "plan"
     return "laws" if scenario.privacy.budget is None else "divergences"
@@ -204,10 +215,34 @@ def opened(scenario: Scenario, mechanism: Mechanism, delta: float | None = None)
         rule=rule(scenario),
         plan=plan,
         kept_within=budget.epsilon if budget is not None and holds else math.inf,
-        caveat=BY_DATA if scenario.population.needs_influence else "",
+        caveat=_analysts(scenario) + (BY_DATA if scenario.population.needs_influence else ""),
     )
     ledger.open_view(plan[0][0])
     return ledger
+
+
+def _analysts(scenario: Scenario) -> str:
+    """Say which analysts a guarantee holds against, where they have levels."""
+    levels = scenario.privacy.readers(scenario.trust_model.shuffled)
+    if levels is None:
+        return ""
+    level = levels.loudest
+    told = [name for reader, name in enumerate(levels.names) if levels.tells_all(reader)]
+    who = "all analysts together"
+    if told:
+        who = f"all readers but {' and '.join(told)}, from whom nothing is hidden"
+    seen = f"level {level + 1}, epsilon {levels.epsilons[level]:g}"
+    return f"; against {who}: reports are seen at {seen}"
+
+
+def unshuffled(scenario: Scenario) -> str | None:
+    """Return why shuffling counts for nothing in what all analysts together see; None if it may."""
+    levels = scenario.privacy.readers(scenario.trust_model.shuffled)
+    if levels is None or not scenario.trust_model.shuffled:
+        return None
+    if levels.direct and len(levels.names) > 1:
+        return "analysts get their keys straight from clients, and know who sent what"
+    return "keys of a promotion tell some reports from others" if levels.promotions else None
 
 
 def planned(scenario: Scenario, mechanism: Mechanism, delta: float | None = None) -> float:
@@ -218,9 +253,13 @@ def planned(scenario: Scenario, mechanism: Mechanism, delta: float | None = None
     """
     delta = scenario.privacy.delta if delta is None else delta
     plan = agreed(scenario, mechanism)
-    ledger = Ledger(clients=1, delta=delta, rule="laws", plan=plan)
-    for event, release, times in plan:
-        ledger.charge(event, range(1), release, times)
+    once = scenario.task.once
+    summed: Rule = "once" if once else "laws"
+    ledger = Ledger(clients=len(plan) if once else 1, delta=delta, rule=summed, plan=plan)
+    for part, (event, release, times) in enumerate(plan):
+        # Who serves once is in one of them; the dearest counts.
+        who = range(part, part + 1) if once else range(1)
+        ledger.charge(event, who, release, times)
     spent = ledger.guarantee().epsilon
     budget = scenario.privacy.budget
     if budget is None or budget.delta > delta:

@@ -11,9 +11,13 @@ from raydp_sim.privacy.composition.search import largest_within
 from raydp_sim.privacy.curves.gaussian import gaussian_epsilon, gaussian_sigma
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 from raydp_sim.privacy.events import GaussianRelease, GaussianReport, LocalReport, Release
+from raydp_sim.privacy.ledger.views import charged_to_all
 from raydp_sim.scenario.accounting import planned, planned_event, planned_releases
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.tasks.charging import amplifies
+
+# Of one release of a sample: beyond, its noise hides nothing whoever is in it.
+_LARGEST = 200.0
 
 
 def calibrated(scenario: Scenario, mechanism: Mechanism) -> Mechanism:
@@ -30,8 +34,9 @@ def calibrated(scenario: Scenario, mechanism: Mechanism) -> Mechanism:
         remedy = f"shared between {spends} releases it is below {LIMITS[0]:g}; raise it"
         raise bad_field("mechanism.target.epsilon", target.epsilon, remedy)
     shared = mechanism.calibrated(spends)
-    # A pure target leaves no room for amplification, which always has a delta.
-    if target is None or target.delta == 0.0:
+    # A pure target leaves no room for amplification, which always has a delta. A task whose clients
+    # serve once chooses the loss of each batch itself, and the ledger refuses a dearer one.
+    if target is None or target.delta == 0.0 or scenario.task.once:
         return shared
     if not amplifies(shared, scenario.trust_model):
         normal = isinstance(shared.release(), GaussianRelease | GaussianReport)
@@ -76,21 +81,37 @@ def _with_normal_noise(
     """Return the mechanism with the least noise at which all releases together meet the target.
 
     T releases with noise z sqrt(T) times the sensitivity cost exactly what one with z costs (Dong,
-    Roth & Su 2022, Corollary 3.3). What a release by itself costs is stated at an even share of
-    delta. Never more noise than with an even share of epsilon.
+    Roth & Su 2022, Corollary 3.3). Where batches are secret samples they cost less, and the least
+    noise is searched for. What a release by itself costs is stated at an even share of delta. Never
+    more noise than with an even share of epsilon.
     """
     parts = planned_releases(scenario, shared)
     if len(parts) > 1 or mechanism.delta_field is None:
         return shared
     delta = shared.need_delta()
+
+    def made(each: float) -> Mechanism:
+        known = {mechanism.epsilon_field: each, mechanism.delta_field: delta, "target": None}
+        return type(mechanism).model_validate({**mechanism.model_dump(), **known})
+
+    if charged_to_all(planned_event(scenario, shared, parts[0])):
+
+        def spent(each: float) -> float:
+            try:
+                return planned(scenario, made(each), target.delta)
+            except NotApplicable:
+                return math.inf
+
+        share = shared.need_epsilon()
+        found = largest_within(spent, target.epsilon, share, max(share, _LARGEST))
+        return made(found) if found else shared
     whole = gaussian_sigma(target.epsilon, target.delta) * math.sqrt(parts[0].per_client)
     # Runs are accounted for with a little room, and budgets by divergences, which see more.
     for slack in (1e-9, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1):
         each = gaussian_epsilon(delta, whole * (1.0 + slack))
         if each <= shared.need_epsilon():
             break
-        known = {mechanism.epsilon_field: each, mechanism.delta_field: delta, "target": None}
-        made = type(mechanism).model_validate({**mechanism.model_dump(), **known})
-        if planned(scenario, made, target.delta) <= target.epsilon:
-            return made
+        least = made(each)
+        if planned(scenario, least, target.delta) <= target.epsilon:
+            return least
     return shared

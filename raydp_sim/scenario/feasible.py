@@ -4,7 +4,12 @@ from raydp_sim.errors import InputError, bad_field
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.population.participation.asynchronous import Asynchronous
 from raydp_sim.privacy.ledger.ledger import Ledger
-from raydp_sim.scenario.accounting import budgeted, one_mechanism, planned_releases
+from raydp_sim.scenario.accounting import (
+    budgeted,
+    least_batch,
+    one_mechanism,
+    planned_releases,
+)
 from raydp_sim.scenario.bound import bound_mechanism
 from raydp_sim.scenario.budgets import filter_of
 from raydp_sim.scenario.file import Scenario
@@ -32,6 +37,8 @@ def check_participation(scenario: Scenario) -> None:
         raise bad_field("population.availability.kind", population.availability.kind, remedy)
     for part in parts:
         check_ask(scenario, part.ask)
+    if scenario.task.once:
+        _check_once(scenario)
     if deadline is not None and deadline <= population.least_latency():
         remedy = (
             f"no report takes less than {population.least_latency():g} (population.latency), so "
@@ -54,6 +61,18 @@ def check_participation(scenario: Scenario) -> None:
         raise bad_field("participation.deadline", None, remedy)
 
 
+def _check_once(scenario: Scenario) -> None:
+    """Refuse what a task whose clients serve once could not keep to."""
+    target, delta = scenario.mechanism.target, scenario.privacy.delta
+    if target is not None and scenario.trust_model.shuffled and target.delta != delta:
+        remedy = f"batches are made for privacy.delta, which is {delta:g}; give both the same"
+        raise bad_field("mechanism.target.delta", target.delta, remedy)
+    budget = scenario.privacy.budget
+    if budget is not None and scenario.trust_model.shuffled and budget.delta < delta:
+        remedy = f"batches are made for privacy.delta, which is {delta:g}; give both the same"
+        raise bad_field("privacy.budget.delta", budget.delta, remedy)
+
+
 def check_ask(scenario: Scenario, ask: Ask) -> None:
     """Refuse an ask that no batch of this scenario could be the answer to.
 
@@ -68,20 +87,20 @@ def check_ask(scenario: Scenario, ask: Ask) -> None:
             wrong = policy.check(clients)
         if wrong is not None:
             raise InputError(f"task '{kind}' asks for a batch of {ask.wanted}; {wrong}")
-    least, most = max(scenario.least_batch, ask.minimum or 1), policy.largest(clients)
+    least, most = least_batch(scenario, ask), policy.largest(clients)
     if least > most:
         remedy = f"at most {most} clients are in a batch, so nothing is ever released; lower it"
-        if least == scenario.least_batch:
+        if ask.minimum is None:
             raise bad_field("shuffle.min_batch", least, remedy)
         raise InputError(f"task '{kind}' asks for at least {least} reports; {remedy}")
     if ask.slots is None:
         return
-    if not scenario.trust_model.shuffled:
-        remedy = f"task '{kind}' assigns slots, and only a shuffler does; use shuffle"
-        raise bad_field("trust", scenario.trust, remedy)
-    if isinstance(policy, Asynchronous):
-        remedy = f"task '{kind}' assigns slots, which a late report would not have; use rounds"
-        raise bad_field("participation.kind", policy.kind, remedy)
+    if policy.deadline is None and scenario.population.dropout > 0.0:
+        remedy = (
+            f"give one: task '{kind}' assigns slots, clients drop out (population.dropout), and "
+            "nobody can tell a slot that stays empty from a slow report"
+        )
+        raise bad_field("participation.deadline", None, remedy)
     if ask.mechanism.messages_per_report > 1:
         remedy = f"task '{kind}' assigns slots, which take reports of one message; use another"
         raise bad_field("mechanism.kind", ask.mechanism.kind, remedy)
@@ -122,14 +141,18 @@ def _check_budget(scenario: Scenario, budget: Budget) -> None:
         raise bad_field("privacy.budget.epsilon", budget.epsilon, remedy)
     first = Ledger(clients=1, delta=scenario.privacy.delta)
     costs, kept = budgeted(scenario, mechanism), filter_of(scenario, mechanism)
-    if kept is not None and not first.able(*costs, kept).all():
+    # Who serves once may be in any of the releases, of which the dearest costs all of epsilon.
+    dear = scenario.task.once and budget.epsilon < mechanism.need_epsilon()
+    if dear or (kept is not None and not first.able(*costs, kept).all()):
         remedy = "one release may cost more than that, so nobody could take part; raise it"
         raise bad_field("privacy.budget.epsilon", budget.epsilon, remedy)
 
 
 def _check_asynchronous(scenario: Scenario, policy: Asynchronous) -> None:
     mechanism = bound_mechanism(scenario)
-    if scenario.trust_model.pays_unused and not one_mechanism(scenario, mechanism):
+    asks = [part.ask for part in planned_releases(scenario, mechanism)]
+    late = any(ask.slots is None for ask in asks)  # batches with slots have no late reports
+    if late and scenario.trust_model.pays_unused and not one_mechanism(scenario, mechanism):
         remedy = (
             "this task has stages, and a server that is not trusted sees late reports of the wrong "
             "one; use rounds or trust: shuffle"

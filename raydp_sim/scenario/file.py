@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, model_validator
+from pydantic_core import PydanticCustomError
 
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.mechanisms.base import Mechanism
@@ -84,6 +85,25 @@ class Scenario(Section):
         if not within:
             return document
         return {**document, "privacy": {**privacy, "delta": delta}}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _levels_agree(cls, document: Any) -> Any:
+        """Give a mechanism with keys the levels of the privacy section, unless it has its own."""
+        if not isinstance(document, Mapping):
+            return document
+        privacy, mechanism = document.get("privacy"), document.get("mechanism")
+        levels = privacy.get("levels") if isinstance(privacy, Mapping) else None
+        if not isinstance(levels, list | tuple) or not levels or not isinstance(mechanism, Mapping):
+            return document
+        try:
+            fields = MECHANISMS.find(str(mechanism.get("kind"))).model_fields
+        except PydanticCustomError:
+            return document  # refused where it stands
+        known: dict[str, Any] = {"finer": levels[:-1], "epsilon_local": levels[-1]}
+        said = {"epsilon_local"} if "target" in mechanism else set()
+        known = {name: known[name] for name in known if name in fields and name not in said}
+        return {**document, "mechanism": {**known, **mechanism}}
 
     @property
     def trust_model(self) -> Trust:

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from raydp_sim.datasets import DATASETS
 from raydp_sim.datasets.partitions import PARTITIONS
 from raydp_sim.mechanisms import MECHANISMS
+from raydp_sim.metrics.sinks import SINKS
 from raydp_sim.models import MODELS
 from raydp_sim.population.availability import AVAILABILITY
 from raydp_sim.population.latency import LATENCY
@@ -34,6 +35,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     SCHEDULES,
     OPTIMIZERS,
     PROJECTIONS,
+    SINKS,
 )
 """The registries whose pieces a file chooses by `kind`."""
 # The population says these, so nobody should be sent there.

@@ -20,6 +20,7 @@ from raydp_sim.scenario.document import overridden, read
 from raydp_sim.scenario.feasible import check_categories, check_participation, check_reach
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.scenario.keys import known_keys
+from raydp_sim.scenario.leveled import check_levels
 from raydp_sim.tasks.charging import amplifies
 from raydp_sim.tasks.trial import check_values
 
@@ -81,6 +82,7 @@ def _check_combination(scenario: Scenario) -> None:
     parts = planned_releases(scenario, mechanism)
     for used in (mechanism, *(part.ask.mechanism for part in parts)):
         _check_guarantee(scenario, used, kind if used is mechanism else used.kind)
+    check_levels(scenario)
     check_participation(scenario)
     if (wrong := scenario.population.check()) is not None:
         raise InputError(f"population.{wrong}")

@@ -2,9 +2,14 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from raydp_sim.mechanisms.leveled import check_falling
+from raydp_sim.metrics.sinks import SINKS
+from raydp_sim.metrics.sinks.base import Sink
 from raydp_sim.model import Model
+from raydp_sim.registry import piece
+from raydp_sim.stream.levels import Levels, Promoting
 
 
 class Section(Model):
@@ -18,7 +23,8 @@ class Shuffle(Section):
         shufflers: actors that share the shuffling; the result does not depend on it.
         min_batch: a batch with fewer clients is never released. 1; with a `mechanism.target`, whose
             noise is chosen for batches of this size, half of the batch that is expected, or six
-            standard deviations below it if that is less.
+            standard deviations below it if that is less. Tasks that say themselves how few will do,
+            as bandits do, take its place.
     """
 
     shufflers: Annotated[int, Field(ge=1, le=64)] = 1
@@ -37,6 +43,22 @@ class Budget(Section):
     delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
+class Promotion(Section):
+    """One analyst is let in on more, in the middle of a run.
+
+    Fields:
+        analyst: its number, which is that of its level, counted from 1; the last level is public
+            and can be told nothing.
+        to: the level that it reads at from then on, a smaller number.
+        release: with which release, counted from 0 and at least 1. Clients that are in its batch
+            send one more key for each of their earlier reports; those of others stay as they are.
+    """
+
+    analyst: Annotated[int, Field(ge=2)]
+    to: Annotated[int, Field(ge=1)]
+    release: Annotated[int, Field(ge=1)]
+
+
 class Privacy(Section):
     """How privacy is reported, and what it may cost a client.
 
@@ -51,6 +73,13 @@ class Privacy(Section):
             everywhere, and nothing that has a guarantee may be mixed with it.
         budget: `{epsilon, delta}` of every client: who cannot afford the next release, should its
             batch be the smallest that is released, stays home; none unless given.
+        levels: epsilon of every level of privacy at which one stream of reports is read, falling:
+            analyst 1 reads at the first, the public at the last. The first may be infinite. Who
+            has a level above the last holds keys.
+        key_path: which way keys take: `shuffler`, sealed beside the reports, wherever there is
+            one, or `direct`, straight from each client to the analyst, who then learns who sent
+            what and gains nothing from the shuffler.
+        promotions: of analysts to less private levels, at most one of each.
     """
 
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
@@ -58,6 +87,57 @@ class Privacy(Section):
     bound: Literal["best"] = "best"
     guarantee: Literal["required", "none"] = "required"
     budget: Budget | None = None
+    levels: (
+        Annotated[
+            tuple[Annotated[float, Field(allow_inf_nan=True)], ...],
+            Field(min_length=1, max_length=64),
+        ]
+        | None
+    ) = None
+    key_path: Literal["shuffler", "direct"] | None = None
+    promotions: tuple[Promotion, ...] = ()
+
+    @field_validator("levels", mode="after")
+    @classmethod
+    def _falling(cls, levels: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if levels is not None:
+            check_falling(levels, "it")
+            if levels[-1] == float("inf"):
+                raise ValueError("its last level is public and must be finite")
+        return levels
+
+    @model_validator(mode="after")
+    def _promoted_once(self) -> "Privacy":
+        if self.levels is None:
+            given = [name for name in ("key_path", "promotions") if getattr(self, name)]
+            if given:
+                raise ValueError(f"{given[0]} is for analysts with keys; give levels, or drop it")
+            return self
+        known, analysts = len(self.levels) - 1, [each.analyst for each in self.promotions]
+        for each in self.promotions:
+            if each.analyst > known:
+                raise ValueError(
+                    f"promotions name analyst {each.analyst}, but those with keys are 1 to {known}"
+                )
+            if each.to >= each.analyst:
+                raise ValueError(
+                    f"promotions take analyst {each.analyst} to level {each.to}; it must be smaller"
+                )
+        if len(set(analysts)) < len(analysts):
+            raise ValueError("promotions name an analyst twice; one promotion of each is enough")
+        return self
+
+    def readers(self, shuffled: bool) -> Levels | None:
+        """Return who reads at which level; None where all readers are alike.
+
+        Args:
+            shuffled: whether there is a shuffler.
+        """
+        if self.levels is None:
+            return None
+        plans = (Promoting(each.analyst, each.to, each.release) for each in self.promotions)
+        direct = not shuffled or self.key_path == "direct"
+        return Levels(self.levels, direct, tuple(sorted(plans, key=lambda each: each.analyst)))
 
     @model_validator(mode="after")
     def _budget_within_delta(self) -> "Privacy":
@@ -87,10 +167,48 @@ class Placement(Section):
 
 
 class Metrics(Section):
-    """What analysts see while it happens.
+    """What analysts see while it happens; nothing here changes a result.
 
     Fields:
-        serve: whether rows are also served live; only `false` so far, rows go to Parquet.
+        serve: whether streams are also served live, over Arrow Flight: `true` at a free port of
+            this machine only, or `host:port` to listen at.
+        tokens: file of the bearer tokens that are accepted: one that opens everything, or a YAML
+            list of `{token, scopes, reader}`. Without it the environment's `RAYDP_SIM_TOKEN` opens
+            everything; without that, tokens are made and printed once.
+        certificate: PEM file of the server's certificate, for TLS; none unless given.
+        key: PEM file of the certificate's private key.
+        sinks: where rows are also written to; none unless given.
+        ray_metrics: whether the numbers of the last release are also metrics of Ray.
     """
 
-    serve: Literal[False] = False
+    serve: bool | str = False
+    tokens: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    sinks: tuple[Annotated[Sink, *piece(SINKS)], ...] = ()
+    ray_metrics: bool = False
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Host and port to listen at; port 0 is any that is free. None: nothing is served."""
+        if self.serve is False:
+            return None
+        if self.serve is True:
+            return "127.0.0.1", 0
+        host, _, port = self.serve.rpartition(":")
+        return host, int(port)
+
+    @field_validator("serve")
+    @classmethod
+    def _host_and_port(cls, value: bool | str) -> bool | str:
+        if isinstance(value, str):
+            host, _, port = value.rpartition(":")
+            if not host or not port.isdecimal() or int(port) > 65535:
+                raise ValueError("it must be true, false, or host:port, such as 127.0.0.1:8815")
+        return value
+
+    @model_validator(mode="after")
+    def _certificate_with_key(self) -> "Metrics":
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("certificate and key go together; give both, or neither")
+        return self

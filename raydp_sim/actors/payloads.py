@@ -1,0 +1,71 @@
+"""Where the messages of clients go, block by block, until all of an actor's have answered."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.stream.batches import Summed
+from raydp_sim.tasks.base import Task
+
+
+class Payloads(Protocol):
+    """Takes messages, one row per report, and gives all of them at the end."""
+
+    def add(self, payload: NDArray[Any]) -> None:
+        """Take a block of reports."""
+        ...
+
+    def whole(self) -> Any:
+        """Return them as they travel."""
+        ...
+
+
+class Kept:
+    """Messages as they are."""
+
+    def __init__(self) -> None:
+        self._blocks: list[NDArray[Any]] = []
+
+    def add(self, payload: NDArray[Any]) -> None:
+        """Keep a block."""
+        self._blocks.append(payload)
+
+    def whole(self) -> NDArray[Any]:
+        """Return all rows."""
+        return self._blocks[0] if len(self._blocks) == 1 else np.concatenate(self._blocks)
+
+
+class Total:
+    """The exact sum of messages, which is all that a trusted server makes of them.
+
+    Long vectors would take longer to travel than to compute. Sums are of integers, so it does not
+    matter who adds what to what.
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self._mechanism, self._counts, self._rows = mechanism, mechanism.zero(), 0
+
+    def add(self, payload: NDArray[Any]) -> None:
+        """Add a block up."""
+        index = np.broadcast_to(np.int64(0), len(payload))
+        self._counts = self._mechanism.fold(self._counts, index, payload)
+        self._rows += len(payload)
+
+    def whole(self) -> Summed:
+        """Return the sum."""
+        return Summed((self._counts,), self._rows)
+
+
+def payloads(task: Task, mechanism: Mechanism, copies: bool) -> Payloads:
+    """Say how messages travel: as sums where whoever reads them is trusted and only adds them up.
+
+    Args:
+        task: that reads them; it may fold them in a way of its own.
+        mechanism: of the reports.
+        copies: whether some are sent again: then they have to be told apart.
+    """
+    own = type(task).fold is not Task.fold or type(task).zero is not Task.zero
+    trusted = mechanism.where == "aggregator" and mechanism.messages_per_report == 1
+    return Total(mechanism) if trusted and not own and not copies else Kept()
