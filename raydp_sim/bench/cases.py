@@ -1,6 +1,6 @@
 """What the pipeline benchmark plays, and what it should reach."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from raydp_sim.scenario import Scenario, parse
@@ -42,6 +42,7 @@ class Case:
             backend plays a quarter of the latter.
         data, mechanism: those sections of the scenario.
         per_actor: clients in one actor.
+        more: further sections of the scenario.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Case:
     mechanism: dict[str, Any]
     goals: Goals = Goals()
     per_actor: int | str = "auto"
+    more: dict[str, Any] = field(default_factory=dict)
 
     def scenario(self, backend: str, clients: int | None = None) -> Scenario:
         """Return the scenario that one of our backends plays."""
@@ -63,6 +65,7 @@ class Case:
                 "population": {"clients": clients or self.clients, "data": self.data},
                 "mechanism": self.mechanism,
                 "placement": {"backend": backend, "clients_per_actor": self.per_actor},
+                **self.more,
             }
         )
 
@@ -122,6 +125,19 @@ CASES = {
             {"kind": "bernoulli", "probability": 0.3},
             {"kind": "2rr", "epsilon_local": 1.0},
             Goals(actors=12.0, inline=3.0),
+        ),
+        Case(
+            "f",
+            "10 analysts at 10 levels, k=1000, 1,000,000 clients",
+            1_000_000,
+            (2, 4),
+            {"kind": "categorical", "categories": 1000},
+            {"kind": "hadamard-cascade", "categories": 1000},
+            Goals(actors=10_000.0),
+            more={
+                "task": {"kind": "analysts"},
+                "privacy": {"levels": [5.0, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5]},
+            },
         ),
     )
 }

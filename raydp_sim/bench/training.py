@@ -20,7 +20,7 @@ _PRIVATE = {"kind": "rinf", "radius": 0.01, "epsilon_local": 2.0, "on_out_of_ran
 # Noise that is added once, by the aggregator, to an exact sum: clients only compute.
 _PLAIN = {
     "kind": "central-gaussian",
-    "radius": 1000.0,
+    "radius": 10.0,
     "epsilon": 10.0,
     "delta": 1e-12,
     "on_out_of_range": "clip",
@@ -80,7 +80,8 @@ class Case:
         return parse(document)
 
 
-_LINEAR = {"kind": "fedavg", "model": {"kind": "linear"}, "steps": 1}
+# Steps so small that noise never leads a model astray, which would end the run.
+_LINEAR = {"kind": "fedavg", "model": {"kind": "linear"}, "steps": 1, "step_size": 0.001}
 _CNN = {"kind": "cldp-sgd", "model": {"kind": "cnn"}, "step_size": 0.1}
 
 
@@ -176,6 +177,12 @@ class Result:
         return statistics.median(floor.wall / actors.wall for floor, actors in pairs)
 
     @property
+    def cpu_rate(self) -> float:
+        """Rounds per CPU-second as a multiple of the floor's: others' load disturbs it less."""
+        pairs = zip(self.samples["floor"], self.samples["actors"], strict=True)
+        return statistics.median(floor.cpu / actors.cpu for floor, actors in pairs)
+
+    @property
     def met(self) -> bool | None:
         """Whether the goal is reached; None where there is none."""
         return None if self.case.goal is None else self.rate >= self.case.goal
@@ -188,6 +195,7 @@ class Result:
             "seconds_per_round": {name: self.median(name)._asdict() for name in self.samples},
             "updates_per_second": self.updates,
             "to_floor": self.rate,
+            "cpu_to_floor": self.cpu_rate,
             "goal": self.case.goal,
             "met": self.met,
             "actor_peak_bytes": self.peak or None,

@@ -20,8 +20,10 @@ from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.events import (
     GaussianRelease,
     Release,
+    SelfSampledGaussianRelease,
     SelfSampledShuffle,
     SubsampledGaussian,
+    SubsampledGaussianRelease,
 )
 
 _EPILOG = """\b
@@ -54,6 +56,8 @@ Example:
 _GAUSSIAN = """\b
 Example:
   raydp-sim account gaussian --noise-multiplier 1.1 --rate 0.01 --rounds 10000 --delta 1e-5
+  raydp-sim account gaussian --noise-multiplier 1.1 --clients 60000 --sampled 600 --rounds 100 \\
+    --delta 1e-5
 """
 _LARGEST_ORDER = 1e6
 
@@ -249,22 +253,46 @@ def calibration(epsilon: float, as_json: bool, **given: Any) -> None:
     help="Standard deviation over l2 sensitivity.",
 )
 @click.option("--rate", type=float, help="Poisson sampling rate in (0, 1]; default: no sampling.")
+@click.option("--clients", type=integer, help="Eligible clients, of whom some are sampled.")
+@click.option("--sampled", type=integer, help="Clients sampled uniformly, in secret.")
+@click.option("--probability", type=float, help="Of each client's own secret coin, in (0, 1].")
 @click.option("--rounds", type=integer, default=1, show_default=True, help="Releases.")
 @click.option("--delta", type=float, required=True, help="Of all releases, in (0, 1).")
 @_JSON
-def gaussian(noise: float, rate: float | None, rounds: int, delta: float, as_json: bool) -> None:
-    """Print epsilon of a trusted aggregator's releases with Gaussian noise."""
+def gaussian(
+    noise: float,
+    rate: float | None,
+    clients: int | None,
+    sampled: int | None,
+    probability: float | None,
+    rounds: int,
+    delta: float,
+    as_json: bool,
+) -> None:
+    """Print epsilon of a trusted aggregator's releases with Gaussian noise.
+
+    With --rate neighbours add or remove one record of a Poisson sample; with --clients, and
+    --sampled or --probability, they replace one client's data, and how many take part is known.
+    """
     accounting.positive("--noise-multiplier", noise)
     accounting.counted("--rounds", rounds)
     accounting.proper("--delta", delta)
     event: Release = GaussianRelease(noise)
     sentence = "holds against whoever sees the releases; the aggregator is trusted"
     if rate is not None:
+        if (clients, sampled, probability) != (None, None, None):
+            raise bad_field("--rate", rate, "it is of records; leave out what is of clients")
         accounting.proper("--rate", rate, closed=True)
         event = SubsampledGaussian(noise, rate)
         sentence += (
             f"; each record is used with probability {rate:g}, in secret; neighbours add or remove "
             "one record; charged to everyone eligible."
+        )
+    elif (clients, sampled, probability) != (None, None, None):
+        event = _of_a_sample(noise, clients, sampled, probability)
+        sentence += (
+            "; who takes part is secret, how many is not; neighbours replace one client's data; "
+            "charged to everyone eligible."
         )
     else:
         sentence += "; neighbours are those of the sensitivity; charged to everyone in the data."
@@ -277,3 +305,22 @@ def gaussian(noise: float, rate: float | None, rounds: int, delta: float, as_jso
         return
     title = f"epsilon at delta {delta:g}, noise multiplier {noise:g}, {rounds:,} releases"
     accounting.show(found, "epsilon", title, sentence)
+
+
+def _of_a_sample(
+    noise: float, clients: int | None, sampled: int | None, probability: float | None
+) -> Release:
+    """Return a release of a secret sample of clients; refuse half of what says how it is drawn."""
+    if clients is None:
+        raise bad_field("--clients", clients, "say how many are eligible")
+    accounting.counted("--clients", clients)
+    if (sampled is None) == (probability is None):
+        raise bad_field("--sampled", sampled, "give either --sampled or --probability")
+    if probability is not None:
+        accounting.proper("--probability", probability, closed=True)
+        return SelfSampledGaussianRelease(noise, clients, probability)
+    assert sampled is not None
+    accounting.counted("--sampled", sampled)
+    if sampled > clients:
+        raise bad_field("--sampled", sampled, f"at most --clients, which is {clients}")
+    return SubsampledGaussianRelease(noise, clients, sampled)

@@ -13,8 +13,9 @@ _LONGEST = 26
 
 
 def print_answer(summary: dict[str, Any], otherwise: int) -> None:
-    """Print the largest categories or the first coordinates with standard errors and the truth.
+    """Print what was estimated, with standard errors and the truth.
 
+    The largest categories, the best actions or the first coordinates.
     Nothing where a run has no answer, or one too long for its summary.
 
     Args:
@@ -26,11 +27,11 @@ def print_answer(summary: dict[str, Any], otherwise: int) -> None:
         return
     values, errors = found["values"], found["standard_error"]
     shown = list(range(len(values)))
-    categories = found["kind"] == "histogram"
-    if categories:
+    heads = {"histogram": "category", "actions": "action"}
+    if found["kind"] in heads:
         shown.sort(key=lambda each: -values[each])
     truth = summary.get("truth")
-    columns = [_first("category" if categories else "coordinate")]
+    columns = [_first(heads.get(found["kind"], "coordinate"))]
     columns += [Column("estimate"), Column("std. error")]
     if truth is not None:
         columns.append(Column("truth (simulation only)"))

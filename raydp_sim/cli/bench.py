@@ -14,6 +14,9 @@ from raydp_sim.bench import mechanisms as randomizers
 from raydp_sim.bench.cases import CASES
 from raydp_sim.bench.peers import beside
 from raydp_sim.bench.pipeline import SEGMENTS, Result, document, machine, play
+from raydp_sim.cli.bench_bandits import played
+from raydp_sim.cli.bench_levels import leveled
+from raydp_sim.cli.bench_metrics import measured
 from raydp_sim.cli.bench_training import trained
 from raydp_sim.cli.weeks import asynchronous
 from raydp_sim.errors import bad_field
@@ -27,8 +30,11 @@ Example:
   raydp-sim bench accounting --peers
   raydp-sim bench gains
   raydp-sim bench mechanisms --kind privunit --kind l2
+  raydp-sim bench levels
   raydp-sim bench participation
   raydp-sim bench training
+  raydp-sim bench bandits
+  raydp-sim bench metrics
 """
 
 
@@ -137,7 +143,10 @@ def law_gains() -> None:
 
 
 command.add_command(asynchronous)
+command.add_command(leveled)
 command.add_command(trained)
+command.add_command(played)
+command.add_command(measured)
 
 
 @command.command("mechanisms", epilog=_EPILOG)

@@ -32,9 +32,9 @@ def trained(names: tuple[str, ...], as_json: bool) -> None:
 
     The floor (tests/training_floors.py) gathers the same samples, computes the same gradients in
     two processes of one thread each, and does nothing else; the two take turns, and rates are
-    medians of the ratios of segments. `population` is the same cohort of ever more clients,
-    `memory` what an actor held at most while cohorts of two sizes were trained on. CPU of the
-    actors is that of the driver, the workers and Ray's own processes.
+    medians of the ratios of segments, by the clock and by CPU time. `population` is the same
+    cohort of ever more clients, `memory` what an actor held at most while cohorts of two sizes
+    were trained on. CPU of the actors is that of the driver, the workers and Ray's own processes.
     """
     chosen = list(dict.fromkeys(names)) or [*CASES, "population", "memory"]
     cases = [CASES[name] for name in chosen if name in CASES]
@@ -68,7 +68,8 @@ def training_table(found: list[Result]) -> Table:
     """Lay out the results, one row per case, each goal beside what was reached."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     made.add_column("", no_wrap=True)
-    for name in ("updates/s", "ms", "floor ms", "CPU ms", "floor CPU", "rate", "goal", "actor MiB"):
+    names = ("updates/s", "ms", "floor ms", "CPU ms", "floor CPU", "CPU rate", "rate", "goal")
+    for name in (*names, "actor MiB"):
         made.add_column(name, justify="left" if name == "goal" else "right", no_wrap=True)
     for result in found:
         actors, floor = result.median("actors"), result.median("floor")
@@ -77,6 +78,7 @@ def training_table(found: list[Result]) -> Table:
             result.case.name,
             f"{result.updates:,.0f}",
             *(f"{each * 1e3:.1f}" for each in (actors.wall, floor.wall, actors.cpu, floor.cpu)),
+            f"{result.cpu_rate:.2f}",
             f"{result.rate:.2f}",
             goal + {True: "yes", False: "NO", None: ""}[result.met],
             f"{result.peak / 2**20:.0f}",

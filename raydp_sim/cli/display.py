@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from raydp_sim.cli.phrases import epsilon, plan_lines, spaced
 from raydp_sim.metrics import streams
 from raydp_sim.run.preflight import Plan
+from raydp_sim.run.serving import Served
 from raydp_sim.scenario import Scenario
 
 _STEPS = 10  # progress lines of a run at most, where there is no terminal
@@ -85,6 +86,11 @@ class Display:
                 self.task, total=total, completed=done, detail=f"{done} of {total} actors"
             )
 
+    def served(self, served: Served) -> None:
+        """Say where and how the run can be followed."""
+        for line in served.lines():
+            self._line(line)
+
     def row(self, row: dict[str, Any]) -> None:
         """Show a release: how many are done, the error of this one and what was spent so far."""
         self.done = row["repetition"] * self.rounds + row["release"] + 1
@@ -119,5 +125,7 @@ def _state(row: dict[str, Any], short: bool = False) -> str:
     scores = streams.scores(row)
     # The first score a task names is the one it is about.
     name = " ".join(spaced(scores[0]).split()[: 2 if short else None]) if scores else ""
-    score = f"{name} {row[scores[0]]:.4g}, " if scores else ""
-    return f"{score}epsilon{'' if short else ' so far'} {epsilon(row['epsilon'])}"
+    said = [f"{name} {row[scores[0]]:.4g}"] if scores else []
+    if row["epsilon"] is not None:
+        said.append(f"epsilon{'' if short else ' so far'} {epsilon(row['epsilon'])}")
+    return ", ".join(said) or f"{row['batch_size']:,} reports"

@@ -34,7 +34,7 @@ def play(run: Run, as_json: bool) -> None:
     done = run.checkpoint.repetition * run.scenario.task.rounds + run.checkpoint.finished
     display = Display(run.scenario, done)
 
-    run.watcher = Watcher(display.planned, display.phase, display.loaded)
+    run.watcher = Watcher(display.planned, display.phase, display.loaded, display.served)
     try:
         with one_interrupt(), display, contextlib.closing(run.play()) as rows:
             for row in rows:

@@ -21,12 +21,13 @@ Example:
 @click.command("resume", epilog=_EPILOG)
 @click.argument("run")
 @click.option("--address", help="Join the Ray cluster at host:port (or auto).")
+@click.option("--serve", is_flag=True, help="Let others follow it live, if they could not before.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")
-def command(run: str, address: str | None, as_json: bool) -> None:
+def command(run: str, address: str | None, serve: bool, as_json: bool) -> None:
     """Continue the run in the directory RUN from its last checkpoint.
 
-    It ends with the same numbers as a run that was never interrupted. For a run that is already
-    complete the summary is printed again.
+    It ends with the same numbers as a run that was never interrupted. A run that was served is
+    served again. For a run that is already complete the summary is printed again.
     """
     search_also(Path.cwd())
     file = Path(run) / "scenario.yaml"
@@ -39,4 +40,8 @@ def command(run: str, address: str | None, as_json: bool) -> None:
         click.echo(f"{run} is already complete", err=True)
         playing.print_result(made, as_json)
         return
+    metrics = made.scenario.metrics
+    if serve and metrics.address is None:
+        served = metrics.model_copy(update={"serve": True})
+        made.scenario = made.scenario.model_copy(update={"metrics": served})
     playing.play(made, as_json)

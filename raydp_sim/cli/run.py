@@ -19,6 +19,7 @@ Example:
   raydp-sim run quickstart
   raydp-sim run scenarios/quickstart.yaml --set population.clients=2000 --seed 3 --out runs/first
   raydp-sim run seeds/000-figure-5.6
+  raydp-sim run week --serve --set metrics.tokens=tokens.yaml
 """
 
 
@@ -41,6 +42,10 @@ Example:
     metavar="DIR",
     help="The run directory, new or empty; default: one under runs/.",
 )
+@click.option(
+    "--serve", is_flag=True, help="Let others follow the run live, at a free port of this machine."
+)
+@click.option("--serve-at", metavar="HOST:PORT", help="The same, at an address of your choice.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")
 def command(
     scenario: str,
@@ -48,6 +53,8 @@ def command(
     seed: int | None,
     address: str | None,
     out: str | None,
+    serve: bool,
+    serve_at: str | None,
     as_json: bool,
 ) -> None:
     """Play SCENARIO, a file or the name of one that ships, and print a summary.
@@ -64,11 +71,14 @@ def command(
     path = shipped.find(scenario)
     document = read(path)
     if is_figure(document):
-        for option, value in (("--seed", seed), ("--address", address)):
+        live = ("--serve", serve or None), ("--serve-at", serve_at)
+        for option, value in (("--seed", seed), ("--address", address), *live):
             if value is not None:
                 raise bad_field(option, value, "a figure is computed, not played; leave it out")
         run_figure(path, assignments, out, as_json)
         return
+    if serve or serve_at is not None:
+        assignments = (*assignments, f"metrics.serve={serve_at or 'true'}")
     search_also(Path.cwd())
     with waiting(document) as took:
         loaded = load(path, assignments, seed)

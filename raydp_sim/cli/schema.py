@@ -6,20 +6,35 @@ from typing import Any
 import click
 
 from raydp_sim.cli.reference import reference
-from raydp_sim.figures.model import Bandit, Claim, Curve, Figure, FigureFile, Fixed, Panel
+from raydp_sim.figures.model import (
+    Bandit,
+    Claim,
+    Curve,
+    Figure,
+    FigureFile,
+    Fixed,
+    Frequencies,
+    Panel,
+)
+from raydp_sim.metrics.reference import reference as streams_reference
 from raydp_sim.scenario.schema import explained, simulation_schema, untitled
 
 _EPILOG = """\b
 Example:
   raydp-sim schema > raydp-sim.schema.json
   raydp-sim schema --markdown > docs/fields.md
+  raydp-sim schema --streams
 """
 
 
 @click.command("schema", epilog=_EPILOG)
 @click.option("--markdown", is_flag=True, help="Print it as a page to read instead.")
-def command(markdown: bool) -> None:
+@click.option("--streams", is_flag=True, help="Print the columns of a run's streams instead.")
+def command(markdown: bool, streams: bool) -> None:
     """Print the JSON schema of scenario files: every section, kind, field and default."""
+    if streams:
+        click.echo(streams_reference())
+        return
     schema = scenario_schema()
     text = reference(schema) if markdown else json.dumps(schema, indent=2) + "\n"
     click.echo(text, nl=False)
@@ -56,7 +71,7 @@ def scenario_schema() -> dict[str, Any]:
 
 def _figure() -> dict[str, Any]:
     document = FigureFile.model_json_schema()
-    for cls in (FigureFile, Figure, Panel, Curve, Bandit, Fixed, Claim):
+    for cls in (FigureFile, Figure, Panel, Curve, Bandit, Frequencies, Fixed, Claim):
         explained(document if cls is FigureFile else document["$defs"][cls.__name__], cls)
     for target in (document, *document["$defs"].values()):
         untitled(target)

@@ -10,9 +10,10 @@ from raydp_sim.errors import InputError, bad_field
 from raydp_sim.figures.compute import check_curve, value
 from raydp_sim.figures.model import Claim, Figure, FigureFile, Panel
 
-_TWO = ("ratio", "largest-ratio", "crossover")
+_TWO = ("ratio", "largest-ratio", "crossover", "crossing")
 _ROUNDS = ("reached", "crossover")
-_EVERYWHERE = ("largest-ratio", "exponent")
+_EVERYWHERE = ("largest-ratio", "exponent", "crossing")
+_SEVERAL = ("exponent", "crossing")
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def _check(claim: Claim, figure: Figure) -> None:
     for panel in _panels(claim, figure).values():
         if claim.compute in _ROUNDS and panel.sweep != "rounds":
             raise bad_field("compute", claim.compute, "it needs a panel that sweeps rounds")
-        if claim.compute == "exponent" and len(set(panel.values)) < 2:
+        if claim.compute in _SEVERAL and len(set(panel.values)) < 2:
             raise bad_field("compute", claim.compute, "it needs a panel with two values or more")
         x = panel.values[0] if claim.at is None else claim.at
         for field, curve in (("of", claim.of), ("over", claim.over)):
@@ -148,6 +149,21 @@ def _exponent(claim: Claim, place: _Place, x: float) -> tuple[float, float | Non
     return float(np.polyfit(np.log(place.panel.values), np.log(values), 1)[0]), None
 
 
+def _crossing(claim: Claim, place: _Place, x: float) -> tuple[float, float | None]:
+    """Return where the ratio passes 1, on a straight line between values in logarithms."""
+    at = sorted(set(place.panel.values))
+    ratios = np.array([place.ratio(claim, each) for each in at])
+    if not (np.isfinite(ratios).all() and (ratios > 0.0).all()):
+        return math.nan, None
+    logs = np.log(ratios)
+    turns = np.flatnonzero((logs[:-1] >= 0.0) != (logs[1:] >= 0.0))
+    if len(turns) != 1:
+        return math.nan, None  # never, or not for good
+    (i,) = turns
+    share = logs[i] / (logs[i] - logs[i + 1])
+    return float(at[i] * (at[i + 1] / at[i]) ** share), None
+
+
 def _reached(claim: Claim, place: _Place, x: float) -> tuple[float, float | None]:
     """Return the largest value within what is printed, and its round: values rise with rounds."""
     last = _first(lambda rounds: place.value(claim.of, rounds) > claim.printed, int(x) + 1) - 1
@@ -176,6 +192,7 @@ _FIND: dict[str, Callable[[Claim, _Place, float], tuple[float, float | None]]] =
     "value": _at_value,
     "ratio": _at_ratio,
     "exponent": _exponent,
+    "crossing": _crossing,
     "reached": _reached,
     "crossover": _crossover,
 }

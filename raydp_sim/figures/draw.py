@@ -20,11 +20,16 @@ _AXES = {
     "epsilon": "ε of the run",
     "dimension": "dimension d",
     "coordinates": "sampled coordinates s",
-    "levels": "levels m",
+    "levels": "levels",
     "samples": "samples of each client m",
     "mse": "mean squared error",
     "bits": "bits of a report",
     "regret": "total regret",
+    "categories": "categories k",
+    "randomness": "randomness R, bits",
+    "likelihood": "likelihood",
+    "l1": "ℓ1 error",
+    "information": "information of a bit",
 }
 # A lower bound on divergences is none on epsilon once it is converted, which loses by itself.
 _SUFFIX = {
@@ -43,6 +48,10 @@ _SUFFIX = {
     ("bits", "formula"): "",
     ("bits", "order"): " (order only)",
     ("regret", "simulated"): "",
+    ("l1", "simulated"): ", simulated",
+    ("l1", "predicted"): "",
+    ("likelihood", "formula"): "",
+    ("information", "formula"): "",
 }
 _SOLID = ("proved", "exact", "bound")
 

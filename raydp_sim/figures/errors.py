@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.figures.accountants import calibrated
 from raydp_sim.figures.formulas import FORMULAS
+from raydp_sim.figures.key_formulas import KEY_FORMULAS
 from raydp_sim.figures.model import Curve, Panel
 from raydp_sim.figures.simulate import Measured, clipping, simulate
 from raydp_sim.mechanisms import MECHANISMS
@@ -22,12 +23,22 @@ from raydp_sim.privacy.bound import Result
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 
 # Parameters of errors that bounds have no use for.
-OWN = ("epsilon", "dimension", "coordinates", "levels", "samples")
-_WHOLE = ("clients", "dimension", "coordinates", "levels", "samples")
+OWN = (
+    "epsilon",
+    "dimension",
+    "coordinates",
+    "levels",
+    "samples",
+    "categories",
+    "randomness",
+    "likelihood",
+)
+_WHOLE = ("clients", "dimension", "coordinates", "levels", "samples", "categories")
 _KNOWN = ("epsilon0", "delta", "clients", *OWN)
 # Filled into a mechanism's parameters where its document leaves them out.
-_FILLED = ("dimension", "clients", "coordinates", "levels")
+_FILLED = ("dimension", "clients", "coordinates", "levels", "categories", "randomness")
 _WORDS = ("mechanism", "formula", "least")
+_FORMULAS = FORMULAS | KEY_FORMULAS
 
 
 @dataclass(frozen=True)
@@ -79,9 +90,9 @@ def check(curves: Mapping[str, Curve], panel: Panel, name: str, x: float, field:
     if missing:
         raise InputError(f"fixed.{missing[0]} is missing; curve {name!r} needs it: add it")
     if curve.formula is not None:
-        found = FORMULAS.get(curve.formula)
+        found = _FORMULAS.get(curve.formula)
         if found is None or found.quantity != panel.quantity:
-            choices = [each for each, f in FORMULAS.items() if f.quantity == panel.quantity]
+            choices = [each for each, f in _FORMULAS.items() if f.quantity == panel.quantity]
             near = difflib.get_close_matches(curve.formula, choices, 1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise bad_field(
@@ -89,9 +100,13 @@ def check(curves: Mapping[str, Curve], panel: Panel, name: str, x: float, field:
             )
         return
     try:
-        _built(curve, known)
+        built = _built(curve, known)
     except InputError as error:
         raise bad_field(field, name, str(error)) from None
+    if (curve.value == "entropy") > (panel.quantity == "bits"):
+        raise bad_field(field, name, "the entropy of a report is among its bits; take a bits panel")
+    if curve.value == "entropy" and type(built).entropy is Mechanism.entropy:
+        raise bad_field(field, name, f"'{built.kind}' does not state the entropy of its reports")
 
 
 def find(curves: Mapping[str, Curve], name: str, field: str) -> Curve:
@@ -109,7 +124,7 @@ def find(curves: Mapping[str, Curve], name: str, field: str) -> Curve:
 
 def _needs(curve: Curve, quantity: str) -> tuple[str, ...]:
     if curve.formula is not None:
-        return FORMULAS[curve.formula].needs if curve.formula in FORMULAS else ()
+        return _FORMULAS[curve.formula].needs if curve.formula in _FORMULAS else ()
     if curve.value.startswith("clipping"):
         return ("clients",)
     if curve.model == "local":
@@ -135,11 +150,12 @@ def _or_most(number: float) -> float:
 def _value(quantity: str, written: str, parameters: str) -> Value:
     curve, known = Curve.model_validate_json(written), json.loads(parameters)
     if curve.formula is not None:
-        formula = FORMULAS[curve.formula]
+        formula = _FORMULAS[curve.formula]
         return Value(Result(formula.compute(known), None, formula.source), formula.status)
     built = _built(curve, known)
     if quantity == "bits":
-        return Value(Result(float(built.bits)), "exact")
+        bits = built.entropy if curve.value == "entropy" else float(built.bits)
+        return Value(Result(bits), "exact")
     try:
         if curve.model == "shuffle" and not curve.value.startswith("clipping"):
             built = calibrated(

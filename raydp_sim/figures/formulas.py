@@ -28,7 +28,7 @@ class Formula:
         source: where it is stated.
     """
 
-    quantity: Literal["mse", "bits"]
+    quantity: Literal["mse", "bits", "likelihood", "information"]
     status: Literal["formula", "order", "simulated"]
     needs: tuple[str, ...]
     compute: Callable[[Known], float]

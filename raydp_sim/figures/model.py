@@ -31,6 +31,8 @@ class Fixed(Model):
         levels: binary levels of a report.
         samples: that each client holds.
         actions: of a bandit, drawn uniformly on the sphere as theta* is.
+        categories: that clients hold one of.
+        randomness: most bits of randomness of a report.
     """
 
     epsilon0: Annotated[float, Field(ge=0)] | None = None
@@ -47,6 +49,8 @@ class Fixed(Model):
     levels: _Count | None = None
     samples: _Count | None = None
     actions: _Count | None = None
+    categories: Annotated[int, Field(ge=2, le=1 << 20)] | None = None
+    randomness: _Positive | None = None
 
 
 class Bandit(Model):
@@ -69,6 +73,21 @@ class Bandit(Model):
     sensitivity: _Positive = 2.0
 
 
+class Frequencies(Model):
+    """A distribution, shares like 0.8^x, estimated by 'hadamard-bit' with columns i modulo K (000).
+
+    Fields:
+        randomness: most bits of randomness of a report; by default as many as it takes.
+        repair: how the estimate is made a distribution: not at all (`raw`), by setting what is
+            negative to 0 and scaling (`clip`), or as the nearest one (`simplex`).
+        value: `simulated`, or `predicted` from the exact variance.
+    """
+
+    randomness: _Positive | None = None
+    repair: Literal["raw", "clip", "simplex"] = "clip"
+    value: Literal["simulated", "predicted"] = "simulated"
+
+
 class Curve(Model):
     """How a curve is computed: from a mechanism, a formula, other curves, or a bandit's runs.
 
@@ -78,6 +97,7 @@ class Curve(Model):
         formula: instead, a closed form by name.
         least: instead, the least of these curves at every value.
         bandit: instead, the regret of one, played on instances that all curves have in common.
+        frequencies: instead, the error of an estimated distribution.
         model: `local`, a report has the loss epsilon0; `shuffle`, the release has (epsilon, delta).
         accountant: which finds the local loss behind the shuffler: `thm531` (000 Theorem 5.3.1),
             `clones` (Feldman et al. 2021, divergences), `sms` (the same pair, one message, delta
@@ -89,7 +109,8 @@ class Curve(Model):
         value: `worst` case of the error; `simulated` error on drawn inputs; its exact
             `expectation` on the same inputs; their difference in standard errors (`deviation`);
             or the squared bias by clipping alone, if all clients hold one vector
-            (`clipping-equal`) or each its own (`clipping-spread`).
+            (`clipping-equal`) or each its own (`clipping-spread`). Of `bits`, `worst` are those
+            that are sent and `entropy` those of randomness that are drawn.
         repetitions: of what is simulated or drawn; for a bandit, instances.
     """
 
@@ -97,6 +118,7 @@ class Curve(Model):
     formula: str | None = None
     least: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     bandit: Bandit | None = None
+    frequencies: Frequencies | None = None
     model: Literal["local", "shuffle"] = "local"
     accountant: Literal[
         "best",
@@ -111,7 +133,13 @@ class Curve(Model):
     charge: Literal["data", "all"] = "data"
     recommended: bool = False
     value: Literal[
-        "worst", "simulated", "expectation", "deviation", "clipping-equal", "clipping-spread"
+        "worst",
+        "simulated",
+        "expectation",
+        "deviation",
+        "clipping-equal",
+        "clipping-spread",
+        "entropy",
     ] = "worst"
     repetitions: Annotated[int, Field(ge=2, le=100_000)] = 100
 
@@ -122,17 +150,19 @@ class Panel(Model):
     Fields:
         title: what is fixed, in words.
         quantity: `rdp`, the divergence of one event; `epsilon` of a whole run; `mse`, the mean
-            squared error of a mean; `bits` of a client's report; `regret` of a bandit.
+            squared error of a mean; `bits` of a client's report; `regret` of a bandit; `l1`, the
+            error of an estimated distribution; `likelihood` of a bit; `information` of a bit about
+            a sign.
         sweep: what the x axis shows.
         values: where the curves are computed.
         x_scale: of the x axis.
         y_scale: of the y axis.
         fixed: every other parameter.
-        curves: bounds by name; for `mse`, `bits` and `regret`, names of `figure.curves`.
+        curves: bounds by name for `rdp` and `epsilon`, else names of `figure.curves`.
     """
 
     title: str = ""
-    quantity: Literal["rdp", "epsilon", "mse", "bits", "regret"]
+    quantity: Literal["rdp", "epsilon", "mse", "bits", "regret", "l1", "likelihood", "information"]
     sweep: Literal[
         "alpha",
         "clients",
@@ -143,6 +173,9 @@ class Panel(Model):
         "coordinates",
         "levels",
         "samples",
+        "categories",
+        "randomness",
+        "likelihood",
     ]
     values: Annotated[tuple[_Positive, ...], Field(min_length=1, max_length=10_000)]
     x_scale: Literal["log", "linear"] = "log"
@@ -178,7 +211,8 @@ class Claim(Model):
         compute: `value` of a curve; `ratio` of two; `largest-ratio` of two over the panel's
             values; `exponent`, p of the power x^p that fits a curve over the panel's values best;
             `reached`, the value at the last round that stays within what is printed; `crossover`,
-            the first round at which one is below the other.
+            the first round at which one is below the other; `crossing`, where one passes the
+            other between two of the panel's values, both axes in logarithms.
         of: the curve meant.
         over: the curve it is compared with.
         at: where on the x axis; for `reached` and `crossover` the last round to try.
@@ -191,7 +225,9 @@ class Claim(Model):
     printed: _Positive
     unit: str = ""
     panel: str | None = None
-    compute: Literal["value", "ratio", "largest-ratio", "exponent", "reached", "crossover"]
+    compute: Literal[
+        "value", "ratio", "largest-ratio", "exponent", "reached", "crossover", "crossing"
+    ]
     of: str
     over: str | None = None
     at: _Positive | None = None

@@ -123,5 +123,12 @@ def _create(folder: Path, file: FigureFile) -> None:
 
 
 def _known_keys() -> set[str]:
-    sections = (model.Panel, model.Fixed, model.Claim, model.Curve, model.Bandit)
+    sections = (
+        model.Panel,
+        model.Fixed,
+        model.Claim,
+        model.Curve,
+        model.Bandit,
+        model.Frequencies,
+    )
     return {key for each in (FigureFile, model.Figure, *sections) for key in each.model_fields}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any
 
+from raydp_sim.metrics.tables import labels as labels
 from raydp_sim.sweep.grid import shown
 
 _SAID_ELSEWHERE = ("description",)
@@ -25,21 +26,6 @@ def differences(documents: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
         for field, values in found.items()
         if field not in _SAID_ELSEWHERE and any(value != values[0] for value in values)
     }
-
-
-def labels(paths: Sequence[str]) -> list[str]:
-    """Return short names of run directories: their last parts, as many as tell them apart.
-
-    Example:
-        >>> labels(["/runs/a/one", "/runs/b/one"]), labels(["/runs/a", "/runs/b"])
-        (['a/one', 'b/one'], ['a', 'b'])
-    """
-    split = [path.rstrip("/").split("/") for path in paths]
-    for length in range(1, max(map(len, split)) + 1):
-        short = ["/".join(parts[-length:]) for parts in split]
-        if len(set(short)) == len(short):
-            return short
-    return list(paths)
 
 
 def draw(names: Sequence[str], rows: Sequence[Mapping[str, Any]], measure: str | None) -> bytes:

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from raydp_sim.sweep.grid import Point, shown
 
-# From what the whole run has learned to what one release has.
-_MEASURES = ("running_squared_error", "squared_error_population", "squared_error_cohort")
+# From what the whole run has learned to what one release has; of bandits, what learning cost.
+_MEASURES = ("running_squared_error", "squared_error_population", "squared_error_cohort", "regret")
 
 
 @dataclass(frozen=True)
