@@ -71,8 +71,10 @@ def outcome(folder: Path):
     """Everything that has to be identical between two runs of one scenario."""
     folder = Path(folder)
     (checkpoint,) = folder.glob("checkpoints/*.npz")
-    with np.load(checkpoint) as arrays:
-        final = {name: arrays[name].tobytes() for name in arrays.files}
+    final = {}
+    for part in (checkpoint, *checkpoint.with_suffix(".readers").glob("*.npz")):
+        with np.load(part) as arrays:
+            final |= {name: arrays[name].tobytes() for name in arrays.files}
     final |= {name: column.tobytes() for name, column in client_state(folder).items()}
     # Every stream, a task's own too; only timing depends on the machine.
     written = {place.name for place in folder.glob("metrics/*")} - {"timing"}

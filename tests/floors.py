@@ -176,6 +176,39 @@ def small(clients: int) -> Round:
     return play
 
 
+def levels(clients: int, categories: int = 1000, epsilons: int = 10) -> Round:
+    """(f) A bit of the category's Hadamard code and ten coins, read at ten levels.
+
+    Reports and nine columns of keys are put in one random order. Coins are of one probability, of
+    which the time does not depend.
+    """
+    rng = np.random.Generator(np.random.SFC64(6))
+    data = rng.integers(0, categories, clients, dtype=np.uint32)
+    size = 1 << (categories - 1).bit_length()
+    matrix, flip = _hadamard(size), 0.05
+    u = np.empty(clients)
+
+    def play() -> np.ndarray:
+        column = rng.integers(0, size, clients, dtype=np.uint32)
+        bit = (np.bitwise_count(column & data) & 1) ^ 1
+        keys = np.empty((epsilons, clients), np.uint8)
+        sum_of_coins = np.zeros(clients, np.uint8)
+        for level in range(epsilons - 1, -1, -1):
+            keys[level] = sum_of_coins
+            rng.random(out=u)
+            sum_of_coins ^= u < flip
+        reports = 2 * column + (bit ^ sum_of_coins)
+        order = rng.permutation(clients)
+        reports, estimates, gap = reports[order], [], 1.0
+        for level in range(epsilons):
+            gap *= 1.0 - 2.0 * flip
+            counts = np.bincount(reports ^ keys[level][order], minlength=2 * size)
+            estimates.append(matrix @ (counts[1::2] - counts[0::2]) / (gap * clients))
+        return np.array(estimates)[:, :categories]
+
+    return play
+
+
 def _hadamard(size: int) -> np.ndarray:
     matrix = np.ones((1, 1))
     while len(matrix) < size:
@@ -189,6 +222,7 @@ CASES = {
     "c": (l2, 100_000),
     "d": (laplace, 64),
     "e": (small, 100),
+    "f": (levels, 1_000_000),
 }
 
 

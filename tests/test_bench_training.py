@@ -25,6 +25,8 @@ def test_rates_are_ratios_of_segments_and_goals_follow():
     assert result(case, actors=0.021).met is False
     assert result(GROWING[0]).met is None
     assert json.loads(json.dumps(training.document([half], {})))["cases"][0]["to_floor"] == 0.5
+    twice = Result(case, {"actors": [Sample(1.0, 3.0)], "floor": [Sample(0.9, 1.5)]})
+    assert twice.cpu_rate == 0.5 and twice.document()["cpu_to_floor"] == 0.5
 
 
 def test_growth_and_memory_are_judged_against_the_smallest():

@@ -9,7 +9,7 @@ from scipy.stats import chi2
 
 from raydp_sim.random import Stream
 from raydp_sim.stream import shuffle
-from raydp_sim.stream.batches import BUCKETS, Everyone, Listed, Reports
+from raydp_sim.stream.batches import BUCKETS, Everyone, Listed, Reports, Summed
 
 FALSE_ALARM = 1e-7
 
@@ -175,6 +175,20 @@ def test_a_replayed_message_counts_once():
     assert np.array_equal(gathered.payload, whole.payload)
     assert gathered.duplicates == 59 + 200
     assert np.array_equal(gathered.senders.participants(), np.arange(100))
+
+
+def test_of_sums_a_placement_counts_once_and_none_is_lost():
+    def summed(source, first, last):
+        senders = Everyone(range(first, last), 1)
+        total = Summed((np.array([source + 1, last - first]),), last - first)
+        return Reports(0, source, 0, senders, np.zeros(last - first, np.uint8), total)
+
+    once = shuffle.gather([summed(1, 5, 9), summed(0, 0, 5)])
+    again = shuffle.gather([summed(1, 5, 9), summed(0, 0, 5), summed(1, 5, 9)])
+    for found, duplicates in ((once, 0), (again, 4)):
+        assert found.senders.clients == range(9)
+        assert len(found.payload) == 9 and found.duplicates == duplicates
+        assert np.array_equal(np.sum(found.payload.parts, axis=0), [3, 9])
 
 
 def test_interleaved_clients_are_put_in_order():

@@ -59,7 +59,7 @@ def test_a_respawned_actor_restores_its_client_state(seed, tmp_path):
     call = backend.call
 
     def deadly(actor, method, *args, returns=1):
-        if dice.random() < 0.02 and sum(crew.deaths) < 4:
+        if dice.random() < 0.05 and sum(crew.deaths) < 4:
             backend.kill(dice.choice(crew.clients))
         return call(actor, method, *args, returns=returns)
 

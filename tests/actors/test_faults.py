@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from raydp_sim.actors.backend import Lost
 from raydp_sim.actors.client import ClientActor
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
@@ -335,6 +336,29 @@ def test_replayed_batches_count_once_and_are_counted(whole, tmp_path):
     again = streams.read(tmp_path / "metrics", "timing").to_pylist()
     dropped = {row["release"]: row["duplicates"] for row in again}
     assert all(dropped[row["release"]] == row["messages"] for row in rows)
+
+
+@pytest.mark.parametrize("shufflers", [1, 2])
+def test_a_batch_that_is_lost_on_its_way_is_made_again(shufflers, whole, tmp_path):
+    """Its actor has answered; whoever shares a call with it is not asked again."""
+    base = with_placement(base_scenario(), shufflers, clients_per_actor=30)
+    backend, lost = Scrambled(5), []
+    crew = Crew(base, backend, tmp_path)
+    call, victim = backend.call, crew.clients[1]
+
+    def losing(actor, method, *args, returns=1):
+        refs = call(actor, method, *args, returns=returns)
+        if method == "report" and actor is victim and args[0] == 2:
+            refs[-1].error = Lost("the object is gone")
+            lost.append(refs)
+        return refs
+
+    backend.call = losing
+    crew.begin(0, 0, None)
+    (tmp_path / "ledger").mkdir()
+    rows = list(Conductor(crew).play(base.task.rounds))
+    assert rows == rows_of(whole) and len(lost) == 1
+    assert crew.epochs == [int(place == 1) for place in range(len(crew.clients))]
 
 
 def a_batch(release=0, source=0, epoch=0):

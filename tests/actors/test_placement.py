@@ -5,14 +5,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from raydp_sim.actors import client
+from raydp_sim.actors.aggregator import ServerActor
 from raydp_sim.actors.backend import Inline
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
+from raydp_sim.actors.payloads import Kept
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.run import prepare, run
 from raydp_sim.scenario import parse
+from raydp_sim.stream.batches import Summed
 from tests.actors.scrambled import Scrambled
 from tests.conftest import LINF, assert_identical, scenario, with_placement
 
@@ -278,3 +283,23 @@ def test_batches_smaller_than_the_number_of_shufflers_are_all_the_same(kind, tmp
         out = tmp_path / f"{shufflers}"
         run(with_placement(base, shufflers, clients_per_actor=1), out=out)
         assert_identical(tmp_path / "one", out)
+
+
+@pytest.mark.parametrize("kind", ["central-gaussian", "central-laplace"])
+def test_sums_that_travel_instead_of_vectors_change_nothing(kind, tmp_path, monkeypatch):
+    more = {"delta": 1e-8} if kind == "central-gaussian" else {}
+    mechanism = {"kind": kind, "radius": 6.0, "epsilon": 2.0, **more}
+    base = with_placement(scenario(60, rounds=3, mechanism=mechanism, trust="central"), 1)
+    made = []
+    collect = ServerActor.collect
+
+    def noting(self, *batches):
+        made.extend(type(batch.payload) for batch in batches)
+        return collect(self, *batches)
+
+    monkeypatch.setattr(ServerActor, "collect", noting)
+    run(base, out=tmp_path / "sums")
+    monkeypatch.setattr(client, "payloads", lambda *_: Kept())
+    run(base, out=tmp_path / "vectors")
+    assert set(made[: len(made) // 2]) == {Summed} and set(made[len(made) // 2 :]) == {np.ndarray}
+    assert_identical(tmp_path / "sums", tmp_path / "vectors")

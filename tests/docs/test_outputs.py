@@ -21,6 +21,12 @@ def test_a_figure_of_a_paper_prints_what_is_shown() -> None:
     shows(shown, result.stderr + result.stdout, ("CPU time", "run directory", "picture"))
 
 
+def test_a_census_prints_what_is_shown() -> None:
+    (shown,) = blocks("docs/analysts.md", "text")
+    inline = ("--set", "placement.backend=inline", "--out", "made")
+    shows(shown, call("run", "levels/census", *inline).stdout)
+
+
 @pytest.mark.slow
 def test_stress_prints_what_is_shown() -> None:
     command, *_ = blocks("docs/clients.md", "bash")
@@ -39,3 +45,10 @@ def test_the_table_of_gains_is_what_is_printed() -> None:
     printed = call("bench", "gains").stdout
     shown = re.findall(r"^\|.*$", PAGES["docs/accounting-gains.md"], re.MULTILINE)
     assert shown == [line for line in printed.splitlines() if line.startswith("|")]
+
+
+def test_a_bandit_prints_what_is_shown() -> None:
+    command, *_ = blocks("docs/bandits.md", "bash")
+    shown, *_ = blocks("docs/bandits.md", "text")
+    inline = ("--set", "placement.backend=inline", "--out", "made")
+    shows(shown, call(*command.split()[1:], *inline).stdout)

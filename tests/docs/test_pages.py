@@ -90,3 +90,17 @@ def test_commands_that_are_shown_can_be_called(page: str) -> None:
         usage = call(*words[1:name], "--help").stdout
         for option in (word for word in words if word.startswith("--")):
             assert option in usage, line
+
+
+def test_the_bandit_that_is_shown_is_a_scenario() -> None:
+    (document,) = blocks("docs/bandits.md", "yaml")
+    assert parse(yaml.safe_load(document)).task.kind == "bandit"
+
+
+def test_sketches_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (command,) = blocks("docs/sketches.md", "bash")
+    (shown,) = blocks("docs/sketches.md", "text")
+    shows(shown, call(*command.split()[1:], *INLINE).stdout)
+    own = call(*command.split()[1:], *INLINE[:2], "--set", "task.similarity=one", "--out", "own")
+    assert re.search(r"squared error cohort +1\.063\n", own.stdout)

@@ -3,6 +3,7 @@
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from raydp_sim.cli.shipped import shipped
 from raydp_sim.errors import InputError
-from raydp_sim.figures import load, play
+from raydp_sim.figures import claims, load, play
 from raydp_sim.figures.claims import judge
 from raydp_sim.figures.compute import table, value
 from raydp_sim.figures.model import FigureFile
@@ -76,9 +77,9 @@ def changed(path: str, to: Any) -> dict[str, Any]:
     [
         (
             "000-figure-6.2a",
-            "yes no yes yes yes yes no yes yes yes yes yes yes",
+            "yes yes no yes yes yes yes no yes yes yes yes yes yes yes",
         ),
-        ("000-figure-6.2b", "yes no yes yes no no yes no"),
+        ("000-figure-6.2b", "yes no yes yes no no yes no yes yes"),
     ],
 )
 def test_what_holds(name: str, holds: str) -> None:
@@ -119,6 +120,33 @@ def test_the_exponent_is_the_slope_of_the_logarithms() -> None:
     slope = ((x - x.mean()) @ (y - y.mean())) / ((x - x.mean()) ** 2).sum()
     assert verdict.computed == pytest.approx(slope)
     assert table(file.figure, panel).num_rows == 6
+
+
+def test_a_crossing_is_where_curves_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of x^-2 and 1/(3x), which meet at x = 3; powers are straight lines in logarithms."""
+    document = deepcopy(SMALL)
+    document["figure"]["panels"]["a"]["values"] = [10, 1, 2]
+    crossing = {"panel": "a", "compute": "crossing", "printed": 3, "why": "x", "claim": "x"}
+    document["claims"] = [
+        {**crossing, "of": "local", "over": "none"},
+        {**crossing, "of": "local", "over": "local"},
+        {**crossing, "of": "local", "over": "shuffled"},
+    ]
+    file = load(document)
+    curves = {
+        "local": lambda x: x**-2.0,
+        "none": lambda x: x**-1.0 / 3.0,
+        "shuffled": lambda x: x**-2.0 * (3.0 if x == 2 else 0.5),
+    }
+
+    def known(_figure: Any, _panel: Any, curve: str, x: float) -> Any:
+        return SimpleNamespace(epsilon=curves[curve](x))
+
+    monkeypatch.setattr(claims, "value", known)
+    meet, alike, twice = (judge(claim, file.figure) for claim in file.claims)
+    assert meet.computed == pytest.approx(3.0) and meet.holds
+    assert alike.computed is None and alike.here == "no value"
+    assert twice.computed is None, "above, below and above again is no regime"
 
 
 A = "figure.panels.a"

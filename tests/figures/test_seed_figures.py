@@ -240,7 +240,8 @@ def test_all_figures_ship() -> None:
     thesis = [f"seeds/000-figure-{i}" for i in ("3.2a", "3.2b", "3.2c")]
     thesis += [f"seeds/000-figure-5.{i}" for i in range(2, 7)]
     thesis += ["seeds/000-figure-6.2a", "seeds/000-figure-6.2b"]
-    thesis += ["seeds/000-table-3.1", "seeds/000-user-level"]
+    thesis += [f"seeds/000-figure-7.{i}" for i in (10, 3, 4, 7, 8, 9)]
+    thesis += ["seeds/000-table-3.1", "seeds/000-table-7.1", "seeds/000-user-level"]
     papers = ["seeds/001-trade-offs", *(f"seeds/002-figure-{i}" for i in range(1, 6))]
     assert FIGURES == [*thesis, *papers, "seeds/003-sampling-and-levels"]
 

@@ -28,7 +28,7 @@ POLICY = {"kind": "asynchronous", "batch": 40, "every": 60.0, "deadline": 30.0}
 def releases(**columns):
     """Joined rows that say nothing special, save what is given."""
     number = len(next(iter(columns.values())))
-    zeros = {name: [0] * number for name in streams.RELEASES if name != "bound"}
+    zeros = {name: [0] * number for name in streams.SCHEMAS["releases"].names if name != "bound"}
     scores = dict.fromkeys(("squared_error_cohort", "squared_error_population"), [0.1] * number)
     return pa.table(zeros | {"bound": [""] * number} | scores | columns)
 
@@ -37,7 +37,7 @@ def withheld(**columns):
     if not columns:
         return streams.table("withheld", [])
     number = len(next(iter(columns.values())))
-    rows = {name: [0] * number for name in streams.WITHHELD} | columns
+    rows = {name: [0] * number for name in streams.SCHEMAS["withheld"].names} | columns
     return streams.table("withheld", pa.table(rows).to_pylist())
 
 

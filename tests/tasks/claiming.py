@@ -6,6 +6,15 @@ from raydp_sim.privacy import events as ev
 from raydp_sim.tasks.base import Ask
 from raydp_sim.tasks.mean import Mean
 
+
+def _sampled_noise(mechanism, *sizes):
+    return ev.SubsampledGaussianRelease(mechanism.release().noise_multiplier, *sizes)
+
+
+def _coin_noise(mechanism, *sizes):
+    return ev.SelfSampledGaussianRelease(mechanism.release().noise_multiplier, *sizes)
+
+
 CLAIMS = {
     "a sampled shuffle": lambda m, f: ev.SubsampledShuffle(m.losses()[0], f.clients, f.reports),
     "a larger cohort": lambda m, f: ev.SubsampledShuffle(m.losses()[0], f.clients, f.reports - 1),
@@ -21,7 +30,11 @@ CLAIMS = {
     "more noise than there is": lambda m, f: ev.GaussianRelease(m.release().noise_multiplier * 2),
     "Laplace noise": lambda m, f: ev.LaplaceRelease(1e-3),
     "Poisson noise": lambda m, f: ev.SubsampledGaussian(m.release().noise_multiplier, 0.5),
-    "rarer Poisson noise": lambda m, f: ev.SubsampledGaussian(m.release().noise_multiplier, 0.1),
+    "sampled noise": lambda m, f: _sampled_noise(m, f.clients, f.reports),
+    "sampled noise of fewer": lambda m, f: _sampled_noise(m, f.clients, f.reports - 1),
+    "sampled noise of points": lambda m, f: _sampled_noise(m, f.clients, f.reports, 2),
+    "noise by coins": lambda m, f: _coin_noise(m, f.clients, 0.5),
+    "noise by rarer coins": lambda m, f: _coin_noise(m, f.clients, 0.1),
     "a central release": lambda m, f: ev.CentralRelease(1e-3),
     "a report": lambda m, f: ev.LocalReport(m.event().epsilon),
     "a cheap item": lambda m, f: ev.LocalReport(m.event().epsilon / 2, unit="item"),

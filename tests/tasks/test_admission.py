@@ -142,6 +142,29 @@ def test_radial_clipping_keeps_the_direction_and_clamping_the_coordinates():
     assert clamp.share.tolist() == radial.share.tolist() == [0.0, 0.75]
 
 
+@pytest.mark.parametrize("kind", ["rinf", "linf"])
+def test_gradients_in_single_precision_are_sent_as_their_doubles_are(kind):
+    """Though nothing is clamped of them but what is looked at."""
+    mechanism = make(kind, epsilon_local=2.0, dimension=50, radius=0.3, on_out_of_range="clip")
+    single = np.random.default_rng(3).normal(0.0, 0.2, (300, 50)).astype(np.float32)
+    single[:100] *= np.float32(0.1)
+    own = Stream(4).clients(np.arange(300, dtype=np.uint32))
+    found = []
+    for values in (single, single.astype(np.float64)):
+        guard = Randomizer(mechanism, sums_cut=False)
+        sent = guard(values, own).payload
+        found.append((sent.tolist(), guard.clipped.rows, guard.clipped.share))
+    assert found[0] == found[1] and 100 < found[0][1] <= 200
+    admitted = mechanism.admit(single, own.ids)
+    assert np.array_equal(admitted.values, np.clip(single.astype(np.float64), -0.3, 0.3))
+    some = admitted.take(slice(250, 260))
+    assert np.array_equal(some.values, admitted.values[250:260]) and len(some) == 10
+    for wrong in (np.nan, np.inf):
+        single[7, 3] = wrong
+        with pytest.raises(InputError, match=r"client 7 holds .* at index 3"):
+            mechanism.admit(single, own.ids)
+
+
 @pytest.mark.parametrize("how", ["clamp", "radial"])
 def test_how_vectors_are_clipped_is_the_scenarios_to_say(how, tmp_path):
     base = outside("linf", clip=True, fields={"factor": 3.0})

@@ -71,8 +71,13 @@ def test_a_claim_that_is_not_so_is_refused_and_nothing_is_released(
         ("more noise than there is", "all", "times the sensitivity, less than stated"),
         ("Laplace noise", "all", "its noise is not Laplace's"),
         ("a central release", "all", "it costs epsilon 1 and delta 1e-08, more than stated"),
-        ("Poisson noise", "all", "clients did not join by secret coins"),
-        ("rarer Poisson noise", "self", "clients did not join by secret coins"),
+        ("Poisson noise", "self", "how many took part is published"),
+        ("sampled noise", "all", "its cohort was not uniform and secret"),
+        ("sampled noise", "self", "its cohort was not uniform and secret"),
+        ("sampled noise of fewer", "uniform", "100 clients were sampled"),
+        ("sampled noise of points", "uniform", "what is protected is an item"),
+        ("noise by coins", "uniform", "clients did not join by secret coins"),
+        ("noise by rarer coins", "self", "clients did not join by secret coins"),
         ("a larger batch", "all", "there is no shuffler"),
     ],
 )
@@ -92,7 +97,8 @@ def test_a_trusted_aggregator_cannot_claim_more_noise_than_it_adds(claim, policy
         ("a sampled shuffle", "uniform", "shuffle", ev.SubsampledShuffle),
         ("coins", "self", "shuffle", ev.SelfSampledShuffle),
         ("less noise than there is", "all", "central", ev.GaussianRelease),
-        ("Poisson noise", "self", "central", ev.SubsampledGaussian),
+        ("sampled noise", "uniform", "central", ev.SubsampledGaussianRelease),
+        ("noise by coins", "self", "central", ev.SelfSampledGaussianRelease),
     ],
 )
 def test_a_claim_that_is_so_is_charged(claim, policy, trust, event, tmp_path):
@@ -103,8 +109,7 @@ def test_a_claim_that_is_so_is_charged(claim, policy, trust, event, tmp_path):
     sampled = event is not ev.GaussianRelease
     assert privacy["per_client"]["min"] == privacy["per_client"]["max"] > 0.0
     assert privacy["per_client"]["never"] == 0.0
-    if event is ev.SubsampledGaussian:
-        assert "add or remove one client" in privacy["assumption"]
+    assert "replace one client's data" in privacy["assumption"]
     assert ("every eligible client is charged" in privacy["assumption"]) == sampled
 
 

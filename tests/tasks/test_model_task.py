@@ -8,7 +8,7 @@ from raydp_sim.actors.client import ClientActor
 from raydp_sim.actors.seeds import readers_seed
 from raydp_sim.errors import InputError
 from raydp_sim.run import preflight
-from raydp_sim.scenario import parse
+from raydp_sim.scenario import parse, setting_of
 from raydp_sim.tasks import TASKS
 
 DATA = {"kind": "synthetic-digits", "n": 400, "side": 16, "test": 20}
@@ -37,7 +37,7 @@ def test_clients_start_where_the_server_does_and_each_repetition_elsewhere():
     for repetition in range(2):
         client.load(repetition)
         server.begin(repetition, None)
-        starts.append(server.task_state["mu"])
+        starts.append(server.task_state["theta"])
         for theta in client.answers.memory["theta"]:
             assert np.array_equal(theta, starts[-1])
     assert not np.array_equal(*starts)
@@ -56,17 +56,21 @@ def test_clients_know_the_public_seed_of_a_reader_behind_a_shuffler():
 @pytest.mark.parametrize(
     ("task", "mechanism", "pieces"),
     [
-        # 20 samples of 20 clients: a piece is of 3 clients, and one of 64 reports is randomized.
-        ({"kind": "fedavg", "steps": 6}, CLIPPED, 6 / 3 + 1 / 64),
-        ({"kind": "fedavg", "steps": 6, "batch": 4}, CLIPPED, 6 / 16 + 1 / 64),
-        ({"kind": "cldp-sgd", "sampled_points": 2}, CLIPPED, 2 / 64 + 2 / 64),
-        ({"kind": "dp-fedavg"}, NOISY, 2 / 3),
-        ({"kind": "mms-sgd", "step_size": 1.0}, CLIPPED, 1 / 3 + 1 / 64),
-        ({"kind": "local-only", "steps": 9}, {"kind": "2rr", "epsilon_local": 1.0}, 9 / 3 + 1 / 64),
+        # 20 samples of each client: a piece is of 51 clients, and one of 256 reports is randomized.
+        ({"kind": "fedavg", "steps": 6}, CLIPPED, 6 / 51 + 1 / 256),
+        ({"kind": "fedavg", "steps": 6, "batch": 4}, CLIPPED, 6 / 256 + 1 / 256),
+        ({"kind": "cldp-sgd", "sampled_points": 2}, CLIPPED, 2 / 64 + 2 / 256),
+        ({"kind": "dp-fedavg"}, NOISY, 2 / 51),
+        ({"kind": "mms-sgd", "step_size": 1.0}, CLIPPED, 1 / 51 + 1 / 256),
+        (
+            {"kind": "local-only", "steps": 9},
+            {"kind": "2rr", "epsilon_local": 1.0},
+            9 / 51 + 1 / 256,
+        ),
     ],
 )
-def test_the_plan_counts_what_clients_compute(task, mechanism, pieces, monkeypatch):
-    """As if every piece of work took an hour: 5 rounds of 20 clients take so many."""
+def test_the_plan_counts_what_is_computed(task, mechanism, pieces, monkeypatch):
+    """As if every piece of work took an hour: 5 rounds of 20 clients, and tests, take so many."""
     trust = "local" if mechanism is NOISY else "shuffle"
     found = scenario({**task, "rounds": 5}, mechanism, trust=trust)
 
@@ -75,7 +79,9 @@ def test_the_plan_counts_what_clients_compute(task, mechanism, pieces, monkeypat
         return 3600.0
 
     monkeypatch.setattr(preflight, "_seconds", hour)
-    assert preflight.plan(found, 1).seconds / 3600.0 == pytest.approx(100 * pieces, rel=1e-3)
+    tests = 5 / found.task.evaluate_every
+    expected = 100 * pieces + tests
+    assert preflight.plan(found, 1).seconds / 3600.0 == pytest.approx(expected, rel=1e-3)
 
 
 def test_work_is_timed_and_a_task_without_any_has_none():
@@ -91,3 +97,18 @@ def test_a_mean_of_labelled_samples_is_refused_for_what_they_are():
         data = {**DATA, "side": side}
         with pytest.raises(InputError, match=r"labelled samples.*trains a model"):
             scenario({"kind": "item-mean"}, CLIPPED, population={"clients": 20, "data": data})
+
+
+def test_a_model_that_is_looked_at_last_has_the_columns_of_those_before():
+    looked = {**DATA, "validation": 40}
+    task = {"kind": "fedavg", "rounds": 9, "evaluate_every": 4}
+    found = scenario(task, CLIPPED, population={"clients": 20, "data": looked})
+    setting = setting_of(found)
+    state = found.task.init(setting)
+    _, public = found.task.closed(setting, {**state, "rounds": 3}, state["theta"], 0.1)
+    usual = found.task.evaluated(setting, public)["learning"].schema
+    assert "validation_accuracy" in usual.names
+    # The last releases were withheld, after a round in which nothing was tested.
+    _, last = found.task.closed(setting, {**state, "rounds": 4}, state["theta"], 0.1)
+    assert "validation_accuracy" not in last
+    assert found.task.closing(setting, last)["learning"].schema.equals(usual)

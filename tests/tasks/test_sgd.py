@@ -19,6 +19,7 @@ from raydp_sim.privacy import events as ev
 from raydp_sim.privacy.accountant import account
 from raydp_sim.privacy.bound import find_run
 from raydp_sim.privacy.ledger import store
+from raydp_sim.privacy.spent import spent
 from raydp_sim.random import Stream
 from raydp_sim.run.play import prepare, reopen, run
 from raydp_sim.scenario import bound_mechanism, parse
@@ -46,6 +47,9 @@ BASE = {
     "privacy": {"delta": 1e-5},
     "placement": {"backend": "inline", "checkpoint_seconds": 0},
 }
+
+
+CLIP = {"on_out_of_range": "clip"}
 
 
 def changed(**sections):
@@ -205,11 +209,31 @@ def test_a_run_states_the_unit_and_both_epsilons(tmp_path):
     privacy = result.summary["privacy"]
     assert "replace one item" in privacy["assumption"]
     rows = streams.read(tmp_path / "run" / "metrics", "releases").to_pylist()
-    own, best = ([row[name] for row in rows] for name in ("epsilon_seed", "epsilon"))
+    tested = [row for row in rows if row["epsilon"] is not None]
+    assert [row["release"] for row in tested] == [1, 3] and len(rows) == 4
+    own, best = ([row[name] for row in tested] for name in ("epsilon_seed", "epsilon"))
     assert own == sorted(own) and all(a >= b for a, b in zip(own, best, strict=True))
     assert privacy["epsilon_seed"] == own[-1]
-    (event,) = set(charges(tmp_path / "run"))
+    paid = list(charges(tmp_path / "run"))
+    (event,) = set(paid)
+    assert len(paid) == 4
     assert own[-1] == find_run("rdp-subsampled").epsilon([(event, 4)], 1e-5).epsilon
+
+
+def test_epsilon_is_what_it_is_however_seldom_it_is_worked_out(tmp_path):
+    names = ("epsilon", "delta", "epsilon_median", "epsilon_seed", "bound")
+    found = {}
+    for every in (1, 2, 3):
+        folder = tmp_path / str(every)
+        run(changed(task={"evaluate_every": every}), out=folder)
+        rows = streams.read(folder / "metrics", "releases").to_pylist()
+        found[every] = [tuple(row[name] for name in names) for row in rows]
+    often, second, third = found.values()
+    assert None not in [epsilon for epsilon, *_ in often]
+    unknown = (None,) * len(names)
+    # The last release is always accounted for.
+    assert second == [unknown, often[1], unknown, often[3]]
+    assert third == [unknown, unknown, *often[2:]]
 
 
 def test_the_printed_experiments_cost_what_is_known_of_them():
@@ -226,6 +250,71 @@ def test_a_target_is_met(tmp_path):
     mechanism = {k: v for k, v in BASE["mechanism"].items() if k != "epsilon_local"}
     result = run(changed(mechanism={**mechanism, "target": target}), out=tmp_path / "run")
     assert 2.0 < result.summary["privacy"]["epsilon"] <= 3.0
+
+
+CENTRAL = {
+    "trust": "central",
+    "mechanism": {
+        "kind": "central-gaussian",
+        "radius": 1.0,
+        "epsilon": 0.5,
+        "delta": 1e-6,
+        "on_out_of_range": "clip",
+    },
+}
+SAMPLES = {
+    "uniform": ({}, 1, 1, ev.SubsampledGaussianRelease),
+    "one-of-three": ({"population": dealt(3)}, 3, 1, ev.SubsampledGaussianRelease),
+    "two-of-three": (
+        {"population": dealt(3), "task": {"sampled_points": 2}},
+        3,
+        2,
+        ev.SubsampledGaussianRelease,
+    ),
+    "coins": (
+        {"participation": {"kind": "self", "probability": 0.3}},
+        1,
+        1,
+        ev.SelfSampledGaussianRelease,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_noise_of_a_trusted_server_is_amplified_by_secret_samples(name, tmp_path):
+    sections, points, sampled, kind = SAMPLES[name]
+    scenario = changed(**CENTRAL, **sections)
+    privacy = run(scenario, out=tmp_path / "run").summary["privacy"]
+    noise = bound_mechanism(scenario).release().noise_multiplier
+    size = 0.3 if name == "coins" else 40
+    event = kind(noise, 120, size, points, sampled, unit="item")
+    assert charges(tmp_path / "run") == [event] * 4
+    assert privacy["epsilon"] == account([(event, 4)], 1e-5, names=("pld-sampled-noise",)).epsilon
+    alone = account([(ev.GaussianRelease(noise, unit="item"), 4)], 1e-5, names=("pld-noise",))
+    assert 0.0 < privacy["epsilon"] < 0.9 * alone.epsilon
+    assert privacy["sampling"] == "counted" and privacy["bound"] == "pld-sampled-noise"
+    assert privacy["amplification"]["used"] == "secret sample"
+    assert "replace one item" in privacy["assumption"] and "secret" in privacy["assumption"]
+
+
+def test_nothing_is_gained_by_samples_that_are_no_secret(tmp_path):
+    population = {**BASE["population"], "dropout": 0.2}
+    late = {"kind": "uniform", "sampled": 40, "deadline": 10.0}
+    scenario = changed(**CENTRAL, population=population, participation=late)
+    privacy = run(scenario, out=tmp_path / "run").summary["privacy"]
+    noise = bound_mechanism(scenario).release().noise_multiplier
+    assert set(charges(tmp_path / "run")) == {ev.GaussianRelease(noise, unit="item")}
+    assert privacy["sampling"].startswith("not counted: who reports in time decides")
+
+
+def test_a_target_of_a_sampled_run_is_met_with_less_noise(tmp_path):
+    known = {k: v for k, v in CENTRAL["mechanism"].items() if k not in ("epsilon", "delta")}
+    aim = {"trust": "central", "mechanism": {**known, "target": {"epsilon": 1.0, "delta": 1e-5}}}
+    sampled = run(changed(**aim), out=tmp_path / "some").summary["privacy"]["epsilon"]
+    assert 0.999 < sampled <= 1.0
+    everyone = changed(**aim, participation={"kind": "all"})
+    less, more = (bound_mechanism(made).sigma(1) for made in (changed(**aim), everyone))
+    assert less < 0.6 * more
 
 
 # Who may take part in it, and how.
@@ -248,6 +337,11 @@ def test_unequal_clients_are_charged_with_the_smallest_and_refused_where_several
     ("sections", "words"),
     [
         ({"mechanism": {"on_out_of_range": "refuse"}}, "on_out_of_range: clip"),
+        ({"mechanism": {"kind": "rbin", "epsilon_local": 1.0, **CLIP}}, "gradients point anywhere"),
+        (
+            {"mechanism": {"kind": "user-range", "bins": 4, "epsilon_local": 1.0, **CLIP}},
+            "gradients point anywhere",
+        ),
         ({"task": {"sampled_points": 2}}, "sampled_points is 2"),
         ({"task": {"patience": 2}}, "population.data.validation"),
         ({"task": {"step_size": 0}}, "step_size"),
@@ -266,16 +360,7 @@ def test_what_cannot_be_trained_is_refused_by_name(sections, words):
 @pytest.mark.parametrize(
     "sections",
     [
-        {
-            "trust": "central",
-            "mechanism": {
-                "kind": "central-gaussian",
-                "radius": 1.0,
-                "epsilon": 0.5,
-                "delta": 1e-6,
-                "on_out_of_range": "clip",
-            },
-        },
+        CENTRAL,
         {"trust": "local"},
         {
             "mechanism": {"kind": "quan", "radius": 20.0, "on_out_of_range": "clip"},
@@ -312,6 +397,24 @@ def test_a_round_in_which_nobody_comes_is_not_counted(tmp_path):
     rows = streams.read(tmp_path / "run" / "metrics", "learning").to_pylist()
     assert 0 < withheld < 12
     assert rows[-1]["round"] == 12 - withheld  # the last model is evaluated, whoever came last
+
+
+def test_rounds_in_which_too_few_came_are_charged_as_what_they_are(tmp_path):
+    """A round of coins costs the mean over how many may join; those that cost nothing count."""
+    rare = changed(participation={"kind": "self", "probability": 0.003}, task={"rounds": 12})
+    privacy = run(rare, out=tmp_path / "run").summary["privacy"]
+    (event,) = set(charges(tmp_path / "run"))
+    assert isinstance(event, ev.SelfSampledShuffle) and len(charges(tmp_path / "run")) == 12
+    assert privacy["epsilon"] == privacy["planned"] == spent([(event, 12)], 1e-5).epsilon
+    released = streams.read(tmp_path / "run" / "metrics", "releases").num_rows
+    assert privacy["participation"]["mean"] * 120 >= released > 0
+    # And after an interruption too.
+    playing = prepare(rare, out=tmp_path / "cut").play()
+    next(playing)
+    playing.close()
+    for _ in reopen(tmp_path / "cut").play():
+        pass
+    assert charges(tmp_path / "cut") == charges(tmp_path / "run")
 
 
 # What is left behind.

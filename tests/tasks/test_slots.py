@@ -96,13 +96,55 @@ def test_a_slotted_batch_is_a_shuffle_of_no_named_law(tmp_path):
     assert row.shuffled.n <= 24 and bound_mechanism(base).randomizer() is not None
 
 
+@pytest.mark.parametrize("trust", ["shuffle", "local"])
+def test_clients_that_come_when_they_can_are_gathered_before_slots_are_handed_out(trust, tmp_path):
+    """A batch of 24 is asked at once when the last of them has checked in, so nobody is late."""
+    base = arms(
+        trust=trust,
+        population=people(60, 3, latency={"kind": "lognormal", "median": 2.0, "sigma": 0.5}),
+        participation={"kind": "asynchronous", "batch": 5, "every": 9.0},
+    )
+    result = placed_everywhere(base, tmp_path, stop=2)
+    rows = result.metrics.to_pylist()
+    assert [row["batch_size"] for row in rows] == [24] * 4
+    assert all(row["late"] == row["stalest"] == 0 for row in rows)
+    # 24 of 60 check in within about two fifths of a period, and then they work.
+    assert all(1.0 < row["time"] - row["opened"] < 30.0 for row in rows)
+    served = streams.read(tmp_path / "base" / "metrics", "arms")["served"]
+    assert served.to_pylist() == [4, 8, 12] * 4
+
+
+def test_no_slot_is_handed_out_before_there_are_clients_for_all(tmp_path):
+    """Half of 40 clients are there at a time: 24 seldom, and fewer are not asked."""
+    coins = {"kind": "bernoulli", "probability": 0.5}
+    base = arms(rounds=40, population=people(40, 3, availability=coins))
+    result = placed_everywhere(base, tmp_path, stop=1)
+    kept = streams.read(tmp_path / "base" / "metrics", "withheld").to_pylist()
+    assert kept and all(row["asked"] == row["reports"] == 0 for row in kept)
+    assert set(result.metrics["batch_size"].to_pylist()) <= {24}
+    waiting = arms(
+        rounds=3,
+        population=people(40, 3, availability=coins),
+        participation={"kind": "all", "on_short": "wait"},
+    )
+    result = run(waiting, out=tmp_path / "waiting")
+    assert result.metrics["batch_size"].to_pylist() == [24] * 3
+    assert (result.metrics["time"].to_numpy() - result.metrics["opened"].to_numpy()).max() >= 1.0
+
+
 @pytest.mark.parametrize(
     "sections,words",
     [
-        ({"trust": "local"}, "trust is 'local'; task 'arms' assigns slots, and only a shuffler"),
         (
-            {"participation": {"kind": "asynchronous", "batch": 5, "every": 9.0}},
-            "participation.kind is 'asynchronous'; task 'arms' assigns slots",
+            {
+                "population": people(60, 3, dropout=0.1),
+                "participation": {"kind": "asynchronous", "batch": 5, "every": 9.0},
+            },
+            "participation.deadline is None; give one: task 'arms' assigns slots, clients drop out",
+        ),
+        (
+            {"participation": {"kind": "over-selected", "sampled": 5}},
+            "participation.kind is 'over-selected'; this task asks for batches of its own size",
         ),
         (
             {"mechanism": {**TWO, "levels": 2}},
@@ -112,5 +154,5 @@ def test_a_slotted_batch_is_a_shuffle_of_no_named_law(tmp_path):
 )
 def test_slots_are_refused_where_they_cannot_be(sections, words):
     with pytest.raises(InputError, match=words):
-        arms(population=people(60, 3), **sections)
+        arms(**{"population": people(60, 3), **sections})
     assert arms(population=people(60, 3), mechanism={**TWO, "levels": 1})

@@ -164,7 +164,7 @@ def played(task, mechanism, data, seed):
         ask = task.ask(setting, state)
         stage, place = ask.mechanism, Stream(seed).at("randomize", release)
         values = answered(task, setting, ask, data, place).values
-        payload, more = stage.randomize(values, place.clients(ids))
+        payload, more, _ = stage.randomize(values, place.clients(ids))
         counts = folded(stage, payload)
         state, public = task.step(setting, ask, 0, state, counts, formed(len(data)), Stream(seed))
         clipped += more

@@ -1,0 +1,79 @@
+"""`raydp-sim trainings`: what runs of several settings came to."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from raydp_sim.cli.main import main
+from raydp_sim.cli.shipped import shipped
+from raydp_sim.metrics.trainings import Outcome, draw
+from raydp_sim.run.play import run
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trainings")
+    for seed in (1, 2):
+        few = {"task__rounds": 2, "seed": seed, "placement__backend": "inline"}
+        run(shipped()["learning/digits"], out=folder / f"digits-{seed}", **few)
+    run(
+        shipped()["learning/e4-standin"],
+        out=folder / "own-1",
+        task__rounds=1,
+        placement__backend="inline",
+    )
+    return [str(folder / name) for name in ("digits-1", "digits-2", "own-1")]
+
+
+def call(*words):
+    return CliRunner().invoke(main, ["trainings", *map(str, words)])
+
+
+def test_runs_of_one_setting_are_shown_together(trained, tmp_path):
+    words = ["--csv", tmp_path / "t.csv", "--plot", tmp_path / "t.png", "--json"]
+    found = call(*trained, *words)
+    assert found.exit_code == 0, found.stderr
+    digits, own = json.loads(found.stdout)
+    ends = [json.loads((Path(run) / "summary.json").read_text()) for run in trained]
+    accuracies = [end["metrics"]["test_accuracy"] for end in ends[:2]]
+    assert (digits["setting"], digits["runs"], digits["bits"]) == ("digits", 2, 64 * 650)
+    assert digits["accuracy"] == pytest.approx(sum(accuracies) / 2)
+    assert digits["epsilon"] == max(end["privacy"]["epsilon"] for end in ends[:2])
+    assert own["accuracy"] == ends[2]["metrics"]["personal_accuracy"]
+    assert own["alone"] == ends[2]["metrics"]["alone_accuracy"]
+    assert (tmp_path / "t.png").stat().st_size > 10_000
+    shown = call(*trained).stdout
+    assert "mean of 2 runs" in shown and "gaussian-steps" in shown
+    assert call(tmp_path / "t.csv").stdout == shown
+
+
+def test_a_picture_is_drawn_of_many_epsilons_and_of_one_setting(tmp_path):
+    known = {"rounds": 1, "withheld": 0.0, "epsilon_local": 1.0, "planned": 1.0, "alone": None}
+    rows = [
+        Outcome(
+            setting="a", mechanism="b", bits=2**n, epsilon=n, accuracy=0.5, spread=None, runs=1,
+            **known,
+        )
+        for n in range(1, 7)
+    ]  # fmt: skip
+    for name, some in (("many", rows), ("one", rows[:1])):
+        draw(some, tmp_path / f"{name}.png")
+        assert (tmp_path / f"{name}.png").stat().st_size > 5_000
+
+
+def test_what_trained_nothing_is_refused(tmp_path, trained):
+    plain = tmp_path / "plain"
+    run("scenarios/quickstart.yaml", out=plain, placement__backend="inline", task__rounds=2)
+    refused = call(plain)
+    assert refused.exit_code == 2 and "trained nothing" in refused.stderr
+    (plain / "summary.json").unlink()
+    refused = call(plain)
+    assert refused.exit_code == 2 and "resume" in refused.stderr
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    refused = call(tmp_path / "other.csv")
+    assert refused.exit_code == 2 and "was not written by" in refused.stderr
+    assert call(tmp_path / "none.csv").exit_code == 2
+    refused = call(*trained, "--csv", tmp_path / "nowhere" / "t.csv")
+    assert refused.exit_code == 2 and "it cannot be written" in refused.stderr
