@@ -1,4 +1,4 @@
-"""A plain warning where a run will learn nothing, with the setting to change and to what value."""
+"""A plain warning where a run will learn nothing or less than it could, and what to change."""
 
 import math
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ Candidate = tuple[str, float, Scenario]
 
 
 def warning(scenario: Scenario, found: Prediction | None) -> str | None:
-    """Say that a run will be useless and what would help; None where it will not be.
+    """Say that a run will be useless, or its target wasteful, and what would help; else None.
 
     Every setting named was tried: the error in brackets is what is expected with it.
 
@@ -34,7 +34,7 @@ def warning(scenario: Scenario, found: Prediction | None) -> str | None:
         the run is expected to end with a squared error of 10, and one half, which asks nobody, has 0.0586 on these data; set population.clients to 690,000 (then 0.0145) or mechanism.epsilon_local to 0.32 (then 0.00968)
     """  # noqa: E501  # a printed line
     if found is None or not found.useless:
-        return None
+        return _without_delta(scenario)
     tried = [
         f"{field} to {value:,.12g} (then {error:.3g})"
         for field, value, base in _candidates(scenario, found)
@@ -47,6 +47,19 @@ def warning(scenario: Scenario, found: Prediction | None) -> str | None:
         f"warning: the run is expected to end with a squared error of {most}"
         f"{found.expected.run:.3g}, and {found.trivial.answer}, which asks nobody, has "
         f"{found.trivial.squared_error:.3g} on these data; {remedy}"
+    )
+
+
+def _without_delta(scenario: Scenario) -> str | None:
+    """Say that a target without delta makes reports as noisy as if nobody shuffled them."""
+    target, delta = scenario.mechanism.target, scenario.privacy.delta
+    if target is None or target.delta > 0.0 or delta == 0.0:
+        return None
+    if not amplifies(bound_mechanism(scenario), scenario.trust_model):
+        return None
+    return (
+        "warning: mechanism.target has no delta, so that the shuffler counts for nothing in it and "
+        f"reports are noisier than need be; set mechanism.target.delta to {delta:g} (privacy.delta)"
     )
 
 

@@ -229,6 +229,17 @@ def test_every_setting_that_is_named_helps_by_itself(mechanism, fields):
         assert not predict(changed).useless, said
 
 
+def test_a_target_that_wastes_the_shuffler_is_warned_of():
+    found, mended, local = (
+        phones(mechanism={"kind": "2rr", "target": {"epsilon": 1.0, **delta}}, trust=trust)
+        for delta, trust in (({}, "shuffle"), ({"delta": 1e-6}, "shuffle"), ({}, "local"))
+    )
+    assert "set mechanism.target.delta to 1e-06" in (warning(found, predict(found)) or "")
+    assert predict(mended).expected.run < 0.5 * predict(found).expected.run
+    assert warning(mended, predict(mended)) is None
+    assert warning(local, predict(local)) is None
+
+
 def test_shipped_scenarios_learn_something():
     for name in QUICK:
         found = predict(load(shipped()[name]))
