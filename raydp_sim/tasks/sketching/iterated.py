@@ -105,7 +105,8 @@ class Iterated(Task):
     ) -> Answer:
         """Compute what the algorithm needs of each client, one client at a time."""
         samples, real = self.samples(setting, data)
-        samples = samples - ask.broadcast["middle"]
+        if ask.broadcast["middle"].any():
+            samples = samples - ask.broadcast["middle"]
         point = ask.broadcast["point"]
         vectors = self.sent(point, samples, real)
         clients, means, width = vectors.shape
