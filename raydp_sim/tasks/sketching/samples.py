@@ -65,8 +65,10 @@ class _Stretched(NamedTuple):
         """Whether they are these clients' samples."""
         mine = self.data
         alike = mine.pool is data.pool and self.side == side
-        return alike and mine.index.shape == data.index.shape and bool(
-            (mine.index == data.index).all() and (mine.sizes == data.sizes).all()
+        return (
+            alike
+            and mine.index.shape == data.index.shape
+            and bool((mine.index == data.index).all() and (mine.sizes == data.sizes).all())
         )
 
 
