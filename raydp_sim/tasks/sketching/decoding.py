@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.base import Floats, Mechanism
 from raydp_sim.mechanisms.sketching import projection, spatial
 from raydp_sim.mechanisms.sketching.joint import Joint, check_seeds
@@ -25,6 +26,21 @@ class Decoded(NamedTuple):
     mean: Floats
     slope: float
     normaliser: Normaliser
+
+
+def check_mechanism(mechanism: Mechanism) -> None:
+    """Refuse reports of several messages: which belong together is not kept.
+
+    Raises:
+        InputError: says what to do.
+    """
+    if mechanism.messages_per_report > 1:
+        raise bad_field(
+            "mechanism.kind",
+            mechanism.kind,
+            f"its reports are {mechanism.messages_per_report} messages; take a sketch, or another "
+            "mechanism that sends one",
+        )
 
 
 def no_messages(mechanism: Mechanism) -> list[NDArray[Any]]:
