@@ -135,4 +135,7 @@ def _simulated(content: bytes, shape: tuple[int, int], k: int, alike: float, dra
 def simulated(x: Floats, kept: int, alike: float, draws: int) -> tuple[float, float]:
     """Return the mean squared error of Rand-Proj-Spatial over draws, and its standard error."""
     off = _simulated(x.tobytes(), x.shape, kept, alike, draws)
-    return float(off.mean()), float(off.std(ddof=1)) / math.sqrt(draws)
+    mean, spread = float(off.mean()), float(off.std(ddof=1)) / math.sqrt(draws)
+    # Of a normaliser that is off by a share the error is off by twice as much.
+    beta = normaliser(len(x), kept, x.shape[1], alike)
+    return mean, math.hypot(spread, 2.0 * mean * beta.standard_error / beta.value)
