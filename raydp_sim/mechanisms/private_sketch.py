@@ -116,7 +116,10 @@ class PrivateSketch(Mechanism, Joint):
         }
         if self.inner == "privunit":
             return PrivUnit(precision="single", **settings)
+        # A rotation of k numbers themselves: one that fills them up has no such C.
+        whole = projection.padded(self.kept) == self.kept
         return L2Vector(
+            rotation="hadamard" if whole else "haar",
             clients=self.clients,
             coordinates=self.coordinates,
             rotated_radius=self.rotated_radius,

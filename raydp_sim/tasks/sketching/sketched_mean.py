@@ -46,6 +46,16 @@ class SketchedMean(Task):
             "privacy": {"guarantee": "none"},
             "mechanism": {"kind": "rand-k", "kept": 2, "radius": 3.0},
         },
+        {
+            "task": {"rounds": 2},
+            "mechanism": {
+                "kind": "private-sketch",
+                "sketch": "rand-k",
+                "kept": 2,
+                "radius": 3.0,
+                "epsilon_local": 2.0,
+            },
+        },
     )
 
     similarity: Similarity = "avg"
