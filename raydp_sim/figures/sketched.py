@@ -51,7 +51,7 @@ def check(curves: Mapping[str, Curve], panel: Panel, name: str, x: float, field:
 
     if not 1 <= k <= d:
         raise bad_field(place("kept"), k, f"vectors have {d} numbers")
-    groups = known.get("groups", (known.get("alike", 1),))
+    groups: Any = known.get("groups", (known.get("alike", 1),))
     if sum(groups) > n:
         raise bad_field(place(given[0]), known[given[0]], f"there are {n} clients")
     if known.get("correlation", 0.0) > n - 1:
