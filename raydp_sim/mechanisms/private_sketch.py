@@ -5,9 +5,8 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
 from raydp_sim.mechanisms.l2 import L2Vector
 from raydp_sim.mechanisms.privunit import PrivUnit
@@ -57,13 +56,14 @@ class PrivateSketch(Mechanism, Joint):
     kind: ClassVar[str] = "private-sketch"
     source: ClassVar[str] = "Jiang 2025, section 2.4, with Bhowmick et al. 2018 or 003, Algorithm 3"
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
-        {"epsilon_local": 2.0, "dimension": 5, "kept": 2, "radius": 1.0, "sketch": "rand-k"},
-        {"epsilon_local": 3.0, "dimension": 8, "kept": 3, "radius": 2.0},
+        {"epsilon_local": 2.0, "dimension": 5, "kept": 2, "radius": 1.0},
+        {"epsilon_local": 3.0, "dimension": 8, "kept": 3, "radius": 2.0, "sketch": "rand-proj"},
         {
             "epsilon_local": 2.0,
             "dimension": 4,
             "kept": 2,
             "radius": 1.0,
+            "sketch": "rand-proj",
             "inner": "l2",
             "rotated_radius": 1.5,
         },
@@ -72,7 +72,6 @@ class PrivateSketch(Mechanism, Joint):
             "dimension": 6,
             "kept": 3,
             "radius": 1.0,
-            "sketch": "rand-k",
             "inner": "l2",
             "rotated_radius": 2.0,
             "coordinates": 2,
@@ -82,11 +81,23 @@ class PrivateSketch(Mechanism, Joint):
 
     radius: Positive
     kept: Annotated[int, Field(ge=1)]
-    sketch: Literal["rand-k", "rand-proj"] = "rand-proj"
+    sketch: Literal["rand-k", "rand-proj"] = "rand-k"
     inner: Literal["privunit", "l2"] = "privunit"
     sketched_radius: Literal["whole"] | Positive = "whole"
     coordinates: Annotated[int, Field(ge=1)] | None = None
     rotated_radius: Literal["tight"] | Positive = "tight"
+
+    @model_validator(mode="after")
+    def _can_be_sketched(self) -> "PrivateSketch":
+        d = self.dimension
+        if d is not None and self.kept > d:
+            raise ValueError(f"kept is {self.kept}, but vectors have {d} numbers; keep fewer")
+        if d is not None and self.sketch == "rand-proj" and projection.padded(d) != d:
+            raise ValueError(
+                f"sketch is 'rand-proj', and {d} is no power of two; fill vectors up with zeros, "
+                "or choose rand-k"
+            )
+        return self
 
     @property
     def domain(self) -> Domain:
@@ -195,16 +206,8 @@ class PrivateSketch(Mechanism, Joint):
         return self.randomizes.bias
 
     def need_kept(self) -> int:
-        """Return k, or refuse what cannot be sketched."""
-        d = self.need_dimension()
-        if self.kept > d:
-            raise bad_field("mechanism.kept", self.kept, f"vectors have {d} numbers")
-        if self.sketch == "rand-proj" and projection.padded(d) != d:
-            raise bad_field(
-                "mechanism.sketch",
-                self.sketch,
-                f"{d} is no power of two; fill vectors up with zeros, or choose rand-k",
-            )
+        """Return k, or refuse a mechanism that was never given a dimension."""
+        self.need_dimension()
         return self.kept
 
     @property
