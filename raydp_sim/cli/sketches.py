@@ -12,10 +12,10 @@ import yaml
 
 from raydp_sim.cli import tables
 from raydp_sim.cli.pictures import picture_file
+from raydp_sim.cli.stored import finished, read_stored, store
 from raydp_sim.cli.tables import Column, Row
-from raydp_sim.errors import InputError, bad_field
+from raydp_sim.errors import InputError
 from raydp_sim.metrics import streams
-from raydp_sim.metrics.curves import read_csv, write_csv
 from raydp_sim.metrics.sketches import (
     MEASURES,
     OURS,
@@ -27,7 +27,6 @@ from raydp_sim.metrics.sketches import (
     setting_of,
     table,
 )
-from raydp_sim.run.directory import RunDir
 from raydp_sim.scenario import parse
 from raydp_sim.scenario import setting_of as settled
 from raydp_sim.scenario.document import read
@@ -71,10 +70,7 @@ def command(
     found = pa.concat_tables([_rows(run) for run in runs])
     _check_once(found)
     if file is not None:
-        try:
-            write_csv(found, Path(file))
-        except OSError as error:
-            raise bad_field("--csv", file, f"it cannot be written: {error.strerror}") from None
+        store(found, file)
     if picture is not None:
         draw(found, picture)
     together = compared(found, measure)
@@ -88,16 +84,8 @@ def command(
 
 def _rows(run: str) -> pa.Table:
     if run.endswith(".csv"):
-        try:
-            stored = read_csv(Path(run))
-        except (OSError, pa.ArrowInvalid) as error:
-            raise InputError(f"{run}: it cannot be read: {error}") from None
-        if stored.column_names != SCHEMA.names:
-            raise InputError(f"{run}: it was not written by `raydp-sim sketches --csv`")
-        return stored.cast(SCHEMA)
-    folder = RunDir.existing(run).path
-    if not (folder / "summary.json").is_file():
-        raise InputError(f"{run}: it is not complete; end it with `raydp-sim resume {run}`")
+        return read_stored(run, SCHEMA, "sketches")
+    folder = finished(run)
     document = read(folder / "scenario.yaml")
     errors = streams.read(folder / "metrics", "errors")
     try:
