@@ -179,7 +179,7 @@ def test_images_are_stretched_between_their_pixels():
         ),
         (
             {"kind": "power-iteration", "similarity": "opt"},
-            {"kind": "rand-k", "kept": 2},
+            {"kind": "rand-k", "kept": 1},
             "correla",
         ),
     ],
