@@ -1,5 +1,6 @@
 """Scenario files: loading, overriding, and coming back unchanged."""
 
+import re
 from pathlib import Path
 
 import jsonschema
@@ -27,6 +28,7 @@ SIMULATIONS = [name for name, path in shipped().items() if not is_figure(read(pa
 TRAINED = [name for name in SIMULATIONS if name.startswith("learning/")]
 # So are bandits, whose batches have sizes of their own (tests/tasks/bandits/test_task.py).
 PLAYED = [name for name in SIMULATIONS if name.startswith("bandits/")]
+MNIST = re.compile(r"kind: (fashion-)?mnist")
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 # Smaller, so that each runs in a moment.
 FEWER = {
@@ -44,7 +46,7 @@ def data(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setenv("RAYDP_SIM_DATA", str(SHARED))
         return
     name = getattr(request.node, "callspec", None) and request.node.callspec.params.get("name")
-    if name in TRAINED and "mnist" in shipped()[name].read_text(encoding="utf-8"):
+    if name in SIMULATIONS and MNIST.search(shipped()[name].read_text(encoding="utf-8")):
         pytest.skip("../shared/data is not there")
 
 

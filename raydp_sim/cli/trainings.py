@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,11 +11,10 @@ import pyarrow as pa
 from raydp_sim.cli import tables
 from raydp_sim.cli.phrases import epsilon
 from raydp_sim.cli.pictures import picture_file
+from raydp_sim.cli.stored import finished, read_stored, store
 from raydp_sim.cli.tables import Column, Row
-from raydp_sim.errors import InputError, bad_field
-from raydp_sim.metrics.curves import read_csv, write_csv
+from raydp_sim.errors import InputError
 from raydp_sim.metrics.trainings import SCHEMA, Outcome, draw, outcomes, row, table
-from raydp_sim.run.directory import RunDir
 from raydp_sim.scenario.document import read
 
 _EPILOG = """\b
@@ -44,10 +42,7 @@ def command(runs: tuple[str, ...], file: str | None, plot: str | None, as_json: 
     found = pa.concat_tables([_runs(run) for run in runs])
     together = outcomes(found)
     if file is not None:
-        try:
-            write_csv(found, Path(file))
-        except OSError as error:
-            raise bad_field("--csv", file, f"it cannot be written: {error.strerror}") from None
+        store(found, file)
     if picture is not None:
         draw(together, picture)
     if as_json:
@@ -58,18 +53,9 @@ def command(runs: tuple[str, ...], file: str | None, plot: str | None, as_json: 
 
 def _runs(run: str) -> pa.Table:
     if run.endswith(".csv"):
-        try:
-            stored = read_csv(Path(run))
-        except (OSError, pa.ArrowInvalid) as error:
-            raise InputError(f"{run}: it cannot be read: {error}") from None
-        if stored.column_names != SCHEMA.names:
-            raise InputError(f"{run}: it was not written by `raydp-sim trainings --csv`")
-        return stored.cast(SCHEMA)
-    folder = RunDir.existing(run).path
-    file = folder / "summary.json"
-    if not file.is_file():
-        raise InputError(f"{run}: it is not complete; end it with `raydp-sim resume {run}`")
-    summary: dict[str, Any] = json.loads(file.read_text())
+        return read_stored(run, SCHEMA, "trainings")
+    folder = finished(run)
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
     if "learning" not in summary:
         raise InputError(f"{run}: it trained nothing; give runs that train a model")
     return table([row(_SEED.sub("", folder.name), read(folder / "scenario.yaml"), summary)])

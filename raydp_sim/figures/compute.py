@@ -8,7 +8,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.figures import curves, errors, frequencies, regret
+from raydp_sim.figures import curves, errors, frequencies, regret, sketched
 from raydp_sim.figures.errors import Value
 from raydp_sim.figures.model import Curve, Figure, FigureFile, Panel
 from raydp_sim.privacy.bound import RdpBound, Result
@@ -34,6 +34,7 @@ _OWN: dict[str, tuple[_Check, _Value]] = {
     "l1": (frequencies.check, frequencies.value),
     "likelihood": (errors.check, errors.value),
     "information": (errors.check, errors.value),
+    "sketched": (sketched.check, sketched.value),
 }
 # Beyond these, formulas overflow or arrays fill the memory; nothing in the literature is near.
 _MOST = {"epsilon0": 100, "clients": 10**10, "rounds": 10**7, "alpha": 10**7}
@@ -66,7 +67,7 @@ def point(panel: Panel, x: float) -> Point:
         if name not in known:
             raise InputError(f"fixed.{name} is missing; add it, or sweep it")
     others = ("alpha",) if panel.quantity == "epsilon" else ("rounds", "delta")
-    for name in (*others, *errors.OWN, "actions"):
+    for name in (*others, *errors.OWN, *sketched.OWN, "actions"):
         if name in known:
             field = "sweep" if name == panel.sweep else f"fixed.{name}"
             given = name if name == panel.sweep else known[name]

@@ -30,6 +30,10 @@ _AXES = {
     "likelihood": "likelihood",
     "l1": "ℓ1 error",
     "information": "information of a bit",
+    "kept": "numbers sent k",
+    "alike": "clients that hold one vector",
+    "correlation": "correlation R",
+    "sketched": "mean squared error",
 }
 # A lower bound on divergences is none on epsilon once it is converted, which loses by itself.
 _SUFFIX = {
@@ -52,6 +56,9 @@ _SUFFIX = {
     ("l1", "predicted"): "",
     ("likelihood", "formula"): "",
     ("information", "formula"): "",
+    ("sketched", "exact"): "",
+    ("sketched", "formula"): "",
+    ("sketched", "simulated"): ", simulated",
 }
 _SOLID = ("proved", "exact", "bound")
 

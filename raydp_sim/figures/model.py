@@ -33,6 +33,11 @@ class Fixed(Model):
         actions: of a bandit, drawn uniformly on the sphere as theta* is.
         categories: that clients hold one of.
         randomness: most bits of randomness of a report.
+        kept: numbers that a sketch has of a vector.
+        groups: of sketching clients, sizes of those who hold one vector together; all other
+            vectors are at right angles. All have length 1.
+        alike: instead, size of the one such group.
+        correlation: instead, R of vectors of which all pairs have the same product, R/(n - 1).
     """
 
     epsilon0: Annotated[float, Field(ge=0)] | None = None
@@ -51,6 +56,10 @@ class Fixed(Model):
     actions: _Count | None = None
     categories: Annotated[int, Field(ge=2, le=1 << 20)] | None = None
     randomness: _Positive | None = None
+    kept: _Count | None = None
+    groups: tuple[_Count, ...] | None = None
+    alike: _Count | None = None
+    correlation: Annotated[float, Field(ge=0)] | None = None
 
 
 class Bandit(Model):
@@ -88,6 +97,22 @@ class Frequencies(Model):
     value: Literal["simulated", "predicted"] = "simulated"
 
 
+class Sketched(Model):
+    """A mean of sketched vectors (004, chapter 2): what its error is.
+
+    Fields:
+        encoder: what clients send, a mechanism's kind.
+        similarity: how alike the decoder takes them to be; `opt` knows the true R.
+        value: `exact`, by a closed form; `simulated`; what `simulated` is below the closed form
+            of `rand-k` at the same similarity, in its standard errors (`gain`); or, of `rand-proj`
+            and clients that are all alike, the error if all rows are independent (`full-rank`).
+    """
+
+    encoder: Literal["rand-k", "rand-proj"]
+    similarity: Literal["one", "max", "opt", "avg"] = "one"
+    value: Literal["exact", "simulated", "gain", "full-rank"] = "exact"
+
+
 class Curve(Model):
     """How a curve is computed: from a mechanism, a formula, other curves, or a bandit's runs.
 
@@ -98,6 +123,7 @@ class Curve(Model):
         least: instead, the least of these curves at every value.
         bandit: instead, the regret of one, played on instances that all curves have in common.
         frequencies: instead, the error of an estimated distribution.
+        sketched: instead, the error of a mean of sketched vectors.
         model: `local`, a report has the loss epsilon0; `shuffle`, the release has (epsilon, delta).
         accountant: which finds the local loss behind the shuffler: `thm531` (000 Theorem 5.3.1),
             `clones` (Feldman et al. 2021, divergences), `sms` (the same pair, one message, delta
@@ -119,6 +145,7 @@ class Curve(Model):
     least: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     bandit: Bandit | None = None
     frequencies: Frequencies | None = None
+    sketched: Sketched | None = None
     model: Literal["local", "shuffle"] = "local"
     accountant: Literal[
         "best",
@@ -152,7 +179,7 @@ class Panel(Model):
         quantity: `rdp`, the divergence of one event; `epsilon` of a whole run; `mse`, the mean
             squared error of a mean; `bits` of a client's report; `regret` of a bandit; `l1`, the
             error of an estimated distribution; `likelihood` of a bit; `information` of a bit about
-            a sign.
+            a sign; `sketched`, the mean squared error of a mean of sketched vectors.
         sweep: what the x axis shows.
         values: where the curves are computed.
         x_scale: of the x axis.
@@ -162,7 +189,17 @@ class Panel(Model):
     """
 
     title: str = ""
-    quantity: Literal["rdp", "epsilon", "mse", "bits", "regret", "l1", "likelihood", "information"]
+    quantity: Literal[
+        "rdp",
+        "epsilon",
+        "mse",
+        "bits",
+        "regret",
+        "l1",
+        "likelihood",
+        "information",
+        "sketched",
+    ]
     sweep: Literal[
         "alpha",
         "clients",
@@ -176,6 +213,9 @@ class Panel(Model):
         "categories",
         "randomness",
         "likelihood",
+        "kept",
+        "alike",
+        "correlation",
     ]
     values: Annotated[tuple[_Positive, ...], Field(min_length=1, max_length=10_000)]
     x_scale: Literal["log", "linear"] = "log"

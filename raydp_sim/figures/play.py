@@ -130,5 +130,6 @@ def _known_keys() -> set[str]:
         model.Curve,
         model.Bandit,
         model.Frequencies,
+        model.Sketched,
     )
     return {key for each in (FigureFile, model.Figure, *sections) for key in each.model_fields}

@@ -5,13 +5,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from raydp_sim.mechanisms.base import Floats, Messages
-from raydp_sim.mechanisms.sketching.base import Sketch, as_sent
+from raydp_sim.mechanisms.sketching.base import SeededSketch, as_sent
+from raydp_sim.mechanisms.sketching.joint import Basis
 from raydp_sim.mechanisms.sketching.projection import distinct_rows
 from raydp_sim.mechanisms.wires.sketches import Sketches
 from raydp_sim.random import ClientStream
 
 
-class RandK(Sketch):
+class RandK(SeededSketch):
     """Send k coordinates, drawn without replacement by a seed that is sent along. Hides nothing.
 
     Error (d/k - 1) |x|^2 a client (004, Eq. 2.1); a rotation that all share changes nothing.
@@ -27,6 +28,11 @@ class RandK(Sketch):
         {"dimension": 5, "kept": 2, "radius": 1.0},
         {"dimension": 4, "kept": 3, "radius": 2.0},
     )
+
+    @property
+    def basis(self) -> Basis:
+        """Rows are coordinates."""
+        return "coordinates"
 
     @property
     def form(self) -> Sketches:

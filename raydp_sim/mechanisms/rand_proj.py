@@ -7,12 +7,13 @@ import numpy as np
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.base import Floats, Messages
 from raydp_sim.mechanisms.sketching import projection
-from raydp_sim.mechanisms.sketching.base import Sketch, as_sent
+from raydp_sim.mechanisms.sketching.base import SeededSketch, as_sent
+from raydp_sim.mechanisms.sketching.joint import Basis
 from raydp_sim.mechanisms.wires.sketches import Sketches
 from raydp_sim.random import ClientStream
 
 
-class RandProj(Sketch):
+class RandProj(SeededSketch):
     """Send k rows of H D x / sqrt(d), signs and rows drawn by a seed. Hides nothing.
 
     Decoded report by report its error is Rand-k's, (d/k - 1) |x|^2, for any vectors (004, Theorem
@@ -40,12 +41,17 @@ class RandProj(Sketch):
     def length(self) -> int:
         """Vectors as they are transformed: the next power of two."""
         d = self.need_dimension()
-        full = 1 << (d - 1).bit_length()
+        full = projection.padded(d)
         if full != d and not self.pad:
             raise bad_field(
                 "mechanism.pad", self.pad, f"{d} is no power of two; fill vectors up with zeros"
             )
         return full
+
+    @property
+    def basis(self) -> Basis:
+        """Rows are those of a transform."""
+        return "hadamard"
 
     @property
     def form(self) -> Sketches:

@@ -99,8 +99,10 @@ def test_the_bandit_that_is_shown_is_a_scenario() -> None:
 
 def test_sketches_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (command,) = blocks("docs/sketches.md", "bash")
-    (shown,) = blocks("docs/sketches.md", "text")
+    command, private = blocks("docs/sketches.md", "bash")
+    shown, hidden = blocks("docs/sketches.md", "text")
     shows(shown, call(*command.split()[1:], *INLINE).stdout)
+    inline = ("--set", "placement.backend=inline", "--out", "private")
+    shows(hidden, call(*private.split()[1:], *inline).stdout)
     own = call(*command.split()[1:], *INLINE[:2], "--set", "task.similarity=one", "--out", "own")
     assert re.search(r"squared error cohort +1\.063\n", own.stdout)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from raydp_sim.metrics import sketches
 from raydp_sim.metrics.curves import reached, read_csv
 from raydp_sim.metrics.trainings import SCHEMA, outcomes
 from tests.docs.pages import PAGES, ROOT, blocks, call, shows
@@ -78,3 +79,40 @@ def test_coins_do_as_a_cohort_of_the_same_size() -> None:
     assert cohort is not None and cohort.round == coins.rounds == 60
     assert abs((coins.accuracy or 0.0) - cohort.accuracy) < 3.0 * cohort.spread
     assert coins.epsilon == pytest.approx(cohort.epsilon, rel=0.05)
+
+
+def schemes(measure):
+    """How schemes of sketching compare, by setting."""
+    found = sketches.compared(read_csv(RESULTS / "sketches.csv").cast(sketches.SCHEMA), measure)
+    assert all(len(one.values) == 5 for one in found)
+    return {one.setting: one for one in found}
+
+
+def test_projections_are_best_at_the_main_settings_and_iid() -> None:
+    """004, figure 2.4; of regression by the error of its means."""
+    loss, error = schemes("loss"), schemes("error")
+    for task in ("power-iteration", "k-means"):
+        for sizes in ((10, 102), (50, 20)):
+            assert loss[sketches.Setting(task, "iid", *sizes)].holds == "yes"
+    for sizes in ((10, 50), (50, 10)):
+        setting = sketches.Setting("linear-regression", "iid", *sizes)
+        assert error[setting].holds == "yes"
+        assert loss[setting].holds == "close" and loss[setting].best == sketches.OURS
+
+
+def test_projections_are_not_best_where_few_numbers_are_sent() -> None:
+    found = [one for setting, one in schemes("distance").items() if setting.kept in (5, 10, 25, 51)]
+    assert len(found) == 10
+    for one in found:
+        assert one.values["Wangni"][0] <= one.values[sketches.OURS][0] and one.holds != "yes"
+
+
+def test_k_means_ends_above_its_start() -> None:
+    rows = read_csv(RESULTS / "sketches.csv").to_pylist()
+    loss = {
+        (row["scheme"], row["iteration"]): row["loss"]
+        for row in rows
+        if (row["task"], row["split"], row["kept"]) == ("k-means", "iid", 102)
+    }
+    assert all(loss[name, 1] == pytest.approx(62, abs=0.7) for name, _ in loss)
+    assert all(loss[name, 30] > 1.4 * loss[name, 1] for name, _ in loss)

@@ -10,10 +10,11 @@ from pydantic import Field
 
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Positive
+from raydp_sim.mechanisms.sketching.joint import Joint
 from raydp_sim.mechanisms.wires.sketches import Expanded, Sketches
 from raydp_sim.mechanisms.wires.vectors import Vectors
 from raydp_sim.privacy.events import LocalReport
-from raydp_sim.random import Stream
+from raydp_sim.random import Ids, Stream
 
 
 class Sketch(Mechanism):
@@ -72,6 +73,15 @@ class Sketch(Mechanism):
     def need_epsilon(self) -> float:
         """Refuse: there is none."""
         raise InputError(f"'{self.kind}' adds no noise and has no epsilon")
+
+
+class SeededSketch(Sketch, Joint):
+    """A sketch whose rows are drawn by a seed alone, so that all can be decoded together."""
+
+    def opened(self, rows: Floats) -> tuple[Ids, Floats]:
+        """Return seeds and numbers as they were sent."""
+        seeds, sent, _, _ = self.form.split(rows)
+        return seeds[:, 0].astype(np.uint32), sent
 
 
 def as_sent(values: Floats) -> Floats:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigvalsh
 
-from raydp_sim.mechanisms.sketching.projection import ZERO, gram, sketches
+from raydp_sim.mechanisms.sketching.projection import ZERO, Floats, gram, sketches
 from raydp_sim.mechanisms.sketching.similarity import check_sizes
 from raydp_sim.random import Stream
 
@@ -41,13 +41,9 @@ def normaliser(clients: int, kept: int, dimension: int, slope: float) -> Normali
     check_sizes(clients, kept, dimension)
     if slope == 0.0 or clients == 1:
         return Normaliser(dimension / kept, 0.0)
-    # The draws are everyone's, whatever the seed of a run: beta is a number, not a result.
-    stream = Stream(0, ("normaliser", clients, kept, dimension))
     draws: list[float] = []
     while True:
-        high, _ = stream.at(len(draws)).clients(np.arange(clients)).words("seed")
-        values = eigvalsh(gram(*sketches(high[:, 0], kept, dimension)))
-        positive = values[values > ZERO]
+        positive = spectrum(clients, kept, dimension, len(draws))
         draws.append(float((positive / (1.0 + slope * (positive - 1.0))).sum()))
         if len(draws) >= LEAST:
             mean = math.fsum(draws) / len(draws)
@@ -55,3 +51,18 @@ def normaliser(clients: int, kept: int, dimension: int, slope: float) -> Normali
             if spread <= WANTED or len(draws) >= MOST:
                 value = clients * dimension / mean
                 return Normaliser(value, value * spread)
+
+
+@lru_cache(maxsize=512)
+def spectrum(clients: int, kept: int, dimension: int, draw: int) -> Floats:
+    """Return the positive eigenvalues of one drawn S, as many as its rank: the same for every T.
+
+    Example:
+        >>> len(spectrum(2, 1, 4, draw=0)) in (1, 2)
+        True
+    """
+    # The draws are everyone's, whatever the seed of a run: beta is a number, not a result.
+    stream = Stream(0, ("normaliser", clients, kept, dimension))
+    high, _ = stream.at(draw).clients(np.arange(clients)).words("seed")
+    values = eigvalsh(gram(*sketches(high[:, 0], kept, dimension)))
+    return np.asarray(values[values > ZERO])

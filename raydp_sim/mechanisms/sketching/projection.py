@@ -20,6 +20,16 @@ ZERO = 1e-9
 _BUFFER = 1 << 22
 
 
+def padded(dimension: int) -> int:
+    """Return the length that vectors are filled up to: the next power of two.
+
+    Example:
+        >>> padded(1000), padded(1024)
+        (1024, 1024)
+    """
+    return 1 << (dimension - 1).bit_length()
+
+
 def sketches(seeds: Ids, kept: int, dimension: int) -> tuple[Floats, Ints]:
     """Return the signs and the rows that seeds stand for, (n, d) and (n, k).
 

@@ -5,6 +5,7 @@ M_j the number of clients that sent coordinate j. The closed forms hold for fixe
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ def decoded(rows: NDArray[np.int64], sent: Floats, dimension: int, slope: float)
     return np.asarray(scale * total / (1.0 + slope * np.maximum(senders - 1, 0)))
 
 
+@lru_cache(maxsize=1024)
 def normaliser(clients: int, kept: int, dimension: int, slope: float) -> float:
     """Return beta, which makes the estimate unbiased: 1/beta = (k/d) E[1/T(1 + Bin(n-1, k/d))].
 

@@ -1,13 +1,15 @@
-"""Reports that are a few numbers of a vector: drawn by a seed, or with their indices."""
+"""Reports that say a few numbers of a vector: drawn by a seed, or with their indices."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Counts, Floats
+from raydp_sim.mechanisms.wires.base import Wire
 from raydp_sim.mechanisms.wires.packing import index_bits, pack_bits, unpack_bits
 from raydp_sim.mechanisms.wires.vectors import Vectors
 
@@ -35,11 +37,6 @@ class Sketches:
     dimension: int
     seeded: int
     indexed: int
-
-    @property
-    def messages(self) -> int:
-        """Number of messages in one report."""
-        return 1
 
     @property
     def numbers(self) -> int:
@@ -88,6 +85,72 @@ class Sketches:
         return seeds, drawn, indices, chosen
 
 
+class Form(Protocol):
+    """The form of a report that is one message: a row of doubles, and its bits."""
+
+    @property
+    def width(self) -> int:
+        """Doubles of the payload."""
+
+    @property
+    def bits(self) -> int:
+        """Bits of one packed report."""
+
+    def encode(self, payload: NDArray[Any]) -> NDArray[np.uint8]:
+        """Pack each report into whole bytes."""
+
+    def unpack(self, wire: NDArray[np.uint8]) -> NDArray[Any]:
+        """Undo `encode`."""
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """A seed of 32 bits, then a report of another form, all in one message.
+
+    All of it are doubles in the payload, also symbols and numbers of single precision.
+
+    Attributes:
+        inner: the form of what follows.
+        shape: of a report of it: messages, or 1 and the numbers of its message.
+        dtype: of its payload.
+    """
+
+    inner: Wire
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def width(self) -> int:
+        """Doubles of the payload."""
+        return 1 + math.prod(self.shape)
+
+    @property
+    def bits(self) -> int:
+        """Bits of one packed report."""
+        return 32 + self.inner.bits
+
+    def encode(self, payload: NDArray[Any]) -> NDArray[np.uint8]:
+        """Lay out the seed as a little-endian word, then the rest in its own form."""
+        rows = payload.reshape(-1, self.width)
+        seeds = np.ascontiguousarray(rows[:, :1].astype("<u4")).view(np.uint8)
+        return np.concatenate([seeds, self.inner.encode(self.reports(rows))], axis=1)
+
+    def unpack(self, wire: NDArray[np.uint8]) -> NDArray[Any]:
+        """Undo `encode`."""
+        seeds = np.ascontiguousarray(wire[:, :4]).view("<u4")
+        rest = self.inner.unpack(np.ascontiguousarray(wire[:, 4:])).reshape(len(wire), -1)
+        return np.concatenate([seeds, rest], axis=1).astype(np.float64)[:, None, :]
+
+    def joined(self, seeds: NDArray[Any], reports: NDArray[Any]) -> Floats:
+        """Return the payload of seeds and reports of the inner form."""
+        rest = reports.reshape(len(reports), self.width - 1)
+        return np.concatenate([seeds[:, None], rest], axis=1).astype(np.float64)[:, None, :]
+
+    def reports(self, rows: Floats) -> NDArray[Any]:
+        """Return the reports of the inner form in rows of payload."""
+        return rows[:, 1:].astype(self.dtype).reshape(len(rows), *self.shape)
+
+
 @dataclass(frozen=True)
 class Expanded:
     """Sketches as they are summed: the exact sum of the vectors that they stand for.
@@ -98,14 +161,14 @@ class Expanded:
         expand: turns rows of payload into vectors, one by one.
     """
 
-    form: Sketches
+    form: Form
     sums: Vectors
     expand: Callable[[Floats], Floats]
 
     @property
     def messages(self) -> int:
         """Number of messages in one report."""
-        return self.form.messages
+        return 1
 
     @property
     def bits(self) -> int:

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.base import Floats, Mechanism
-from raydp_sim.mechanisms.rand_k import RandK
-from raydp_sim.mechanisms.rand_proj import RandProj
 from raydp_sim.mechanisms.sketching import projection, spatial
+from raydp_sim.mechanisms.sketching.joint import Joint, check_seeds
 from raydp_sim.mechanisms.sketching.normaliser import Normaliser, normaliser
 from raydp_sim.mechanisms.sketching.similarity import Similarity, slope
 from raydp_sim.random import Stream
@@ -26,6 +26,21 @@ class Decoded(NamedTuple):
     mean: Floats
     slope: float
     normaliser: Normaliser
+
+
+def check_mechanism(mechanism: Mechanism) -> None:
+    """Refuse reports of several messages: which belong together is not kept.
+
+    Raises:
+        InputError: says what to do.
+    """
+    if mechanism.messages_per_report > 1:
+        raise bad_field(
+            "mechanism.kind",
+            mechanism.kind,
+            f"its reports are {mechanism.messages_per_report} messages; take a sketch, or another "
+            "mechanism that sends one",
+        )
 
 
 def no_messages(mechanism: Mechanism) -> list[NDArray[Any]]:
@@ -51,29 +66,31 @@ def decoded(
     """Return the estimate from the messages that arrived: their number is what n is.
 
     Args:
-        mechanism: that made them: `rand-k` (Rand-k-Spatial) or `rand-proj` (Rand-Proj-Spatial).
-            Others decode report by report, whatever the similarity.
+        mechanism: that made them. Those of k rows that a seed draws are decoded together: of
+            coordinates (Rand-k-Spatial) or of a transform (Rand-Proj-Spatial). Others decode
+            report by report, whatever the similarity.
         rows: messages, from `joined`.
         similarity: how alike clients are taken to be.
         correlation: R, for `opt`.
         stream: of the reader's own draws, where the mechanism has any.
     """
     clients = len(rows)
-    if not isinstance(mechanism, RandK | RandProj):
+    if not isinstance(mechanism, Joint):
         none = np.zeros(clients, np.int64)
         counts = mechanism.fold(mechanism.zero(), none, rows)
         return Decoded(mechanism.decode(counts, stream), 0.0, Normaliser(1.0, 0.0))
-    share, dimension = mechanism.need_kept(), mechanism.need_dimension()
+    dimension = mechanism.domain.dimension
     alike = slope(similarity, clients, correlation)
     if clients == 0:
         return Decoded(np.zeros(dimension), alike, Normaliser(0.0, 0.0))
-    seeds, sent, _, _ = mechanism.form.split(rows)
-    own = seeds[:, 0].astype(np.uint32)
-    if isinstance(mechanism, RandK):
+    own, sent = mechanism.opened(rows)
+    check_seeds(own)
+    share = sent.shape[1]
+    if mechanism.basis == "coordinates":
         beta = Normaliser(spatial.normaliser(clients, share, dimension, alike), 0.0)
         where = projection.distinct_rows(own, share, dimension)
         return Decoded(spatial.decoded(where, sent, dimension, alike), alike, beta)
-    length = mechanism.length
+    length = projection.padded(dimension)
     beta = normaliser(clients, share, length, alike)
     signs, picked = projection.sketches(own, share, length)
     mean = projection.decoded(signs, picked, sent, alike, beta.value)

@@ -11,11 +11,11 @@ from pydantic import Field
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.parts.exact import exact_sum, exact_value, unit
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.mechanisms.sketching.similarity import Similarity
+from raydp_sim.mechanisms.sketching.similarity import Similarity, slope
 from raydp_sim.metrics.streams import released, simulation_only
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.tasks.base import Answer, Arrays, Ask, Batch, Floats, Formed, Setting, Task, Truth
-from raydp_sim.tasks.sketching.decoding import decoded, joined, no_messages
+from raydp_sim.tasks.sketching.decoding import check_mechanism, decoded, joined, no_messages
 from raydp_sim.tasks.sketching.samples import held, public
 
 
@@ -80,7 +80,9 @@ class Iterated(Task):
     # The protocol.
 
     def init(self, setting: Setting) -> Arrays:
-        """Start where the algorithm says."""
+        """Start where the algorithm says; refuse what cannot be decoded before anything is sent."""
+        check_mechanism(setting.mechanism)
+        slope(self.similarity, setting.clients, self.correlation)
         return {
             "iteration": np.zeros((), np.int64),
             "point": self.start(setting),
@@ -105,7 +107,8 @@ class Iterated(Task):
     ) -> Answer:
         """Compute what the algorithm needs of each client, one client at a time."""
         samples, real = self.samples(setting, data)
-        samples = samples - ask.broadcast["middle"]
+        if ask.broadcast["middle"].any():
+            samples = samples - ask.broadcast["middle"]
         point = ask.broadcast["point"]
         vectors = self.sent(point, samples, real)
         clients, means, width = vectors.shape
@@ -121,7 +124,7 @@ class Iterated(Task):
 
     def fold(self, setting: Setting, ask: Ask, reader: int, accumulator: Any, batch: Batch) -> Any:
         """Keep the messages of a chunk by the mean that they are for."""
-        which = np.asarray(batch.index) // ask.mechanism.messages_per_report
+        which = np.asarray(batch.index)
         payload = np.array(batch.payload)
         return [[*parts, payload[which == mean]] for mean, parts in enumerate(accumulator)]
 

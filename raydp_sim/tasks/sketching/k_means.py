@@ -63,7 +63,7 @@ class KMeans(Iterated):
     def _nearest(self, point: Floats, samples: Floats) -> tuple[Floats, Floats]:
         # |x - c|^2 without a third axis; the smallest numbers may come out a hair below zero.
         cross = samples @ point.T
-        squares = np.square(samples).sum(axis=2, keepdims=True)
+        squares = np.einsum("ijk,ijk->ij", samples, samples)[:, :, None]
         apart = np.maximum(squares - 2.0 * cross + np.square(point).sum(axis=1), 0.0)
         return apart.argmin(axis=2), apart.min(axis=2)
 

@@ -48,7 +48,7 @@ class PowerIteration(Iterated):
     def loss(self, point: Floats, samples: Floats, real: Floats) -> Floats:
         """Return 1 - |X v|^2 / |X|^2."""
         along = (samples @ point[0][:, None])[..., 0] * real
-        squares = np.square(samples).sum(axis=2) * real
+        squares = np.einsum("ijk,ijk->ij", samples, samples) * real
         whole = squares.sum(axis=1)
         kept = np.square(along).sum(axis=1)
         return np.asarray(1.0 - kept / np.where(whole > 0.0, whole, 1.0))

@@ -2,7 +2,7 @@
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,14 +44,44 @@ def vectors(features: NDArray[Any], side: int | None) -> Floats:
 def held(data: Any, side: int | None) -> tuple[Floats, Floats]:
     """Return what clients hold as (clients, samples, d), and which of them count: 0 or 1."""
     if isinstance(data, Labelled):
-        places = np.broadcast_to(np.arange(data.index.shape[1]), data.index.shape)
-        features = data.take(places).features
-        real = places < data.sizes[:, None]
-        return vectors(features, side), real.astype(np.float64)
+        if not _last or not _last[0].of(data, side):
+            _last[:] = [_Stretched(data, side, *_labelled(data, side))]
+        return _last[0].samples, _last[0].real
     rows = np.asarray(data, np.float64)
     if rows.ndim != 3:
         raise InputError("the task needs clients with several vectors each; choose such data")
     return rows, np.ones(rows.shape[:2])
+
+
+class _Stretched(NamedTuple):
+    """Samples as vectors, and what they were made of."""
+
+    data: Labelled
+    side: int | None
+    samples: Floats
+    real: Floats
+
+    def of(self, data: Labelled, side: int | None) -> bool:
+        """Whether they are these clients' samples."""
+        mine = self.data
+        alike = mine.pool is data.pool and self.side == side
+        return (
+            alike
+            and mine.index.shape == data.index.shape
+            and bool((mine.index == data.index).all() and (mine.sizes == data.sizes).all())
+        )
+
+
+# Clients are asked again in every iteration, and stretching takes longer than all that follows.
+_last: list[_Stretched] = []
+
+
+def _labelled(data: Labelled, side: int | None) -> tuple[Floats, Floats]:
+    places = np.broadcast_to(np.arange(data.index.shape[1]), data.index.shape)
+    samples = vectors(data.take(places).features, side)
+    real = (places < data.sizes[:, None]).astype(np.float64)
+    samples.flags.writeable = real.flags.writeable = False
+    return samples, real
 
 
 def public(held_out: HeldOut | None, side: int | None) -> Floats | None:

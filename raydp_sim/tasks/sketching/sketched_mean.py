@@ -15,7 +15,7 @@ from raydp_sim.metrics.streams import released, simulation_only
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.tasks.base import Answer, Arrays, Ask, Batch, Floats, Formed, Setting, Task, Truth
 from raydp_sim.tasks.mean import causes, distance, exact_mean, total_of
-from raydp_sim.tasks.sketching.decoding import decoded, joined, no_messages
+from raydp_sim.tasks.sketching.decoding import check_mechanism, decoded, joined, no_messages
 
 
 class SketchedMean(Task):
@@ -46,6 +46,16 @@ class SketchedMean(Task):
             "privacy": {"guarantee": "none"},
             "mechanism": {"kind": "rand-k", "kept": 2, "radius": 3.0},
         },
+        {
+            "task": {"rounds": 2},
+            "mechanism": {
+                "kind": "private-sketch",
+                "sketch": "rand-k",
+                "kept": 2,
+                "radius": 3.0,
+                "epsilon_local": 2.0,
+            },
+        },
     )
 
     similarity: Similarity = "avg"
@@ -53,6 +63,7 @@ class SketchedMean(Task):
 
     def init(self, setting: Setting) -> Arrays:
         """Start with no releases; refuse what cannot be decoded before anything is sent."""
+        check_mechanism(setting.mechanism)
         slope(self.similarity, setting.clients, self.correlation)
         width = setting.mechanism.domain.dimension
         return {"releases": np.zeros((), np.int64), "total": np.zeros(width)}

@@ -7,6 +7,7 @@ import pytest
 from raydp_sim.datasets.synthetic_fingerprints import SyntheticFingerprints
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.sketching import spatial
+from raydp_sim.mechanisms.sketching.normaliser import normaliser
 from raydp_sim.mechanisms.sketching.similarity import slope
 from raydp_sim.random import Stream
 from raydp_sim.run import run
@@ -72,6 +73,32 @@ def test_whoever_comes_is_what_is_decoded_with(tmp_path):
     (part,) = (tmp_path / "run" / "metrics" / "releases").glob("*.parquet")
     came = pq.read_table(part)["participants"].to_numpy()
     assert came.min() < 9
+
+
+def test_the_normaliser_is_that_of_those_who_came(tmp_path):
+    some = {"kind": "self", "probability": 0.6}
+    wide = {**ALIKE, "dimension": 256}
+    task = {"kind": "sketched-mean", "rounds": 3}
+    base = sketched(task, {"kind": "rand-proj", "kept": 4}, wide, clients=6, participation=some)
+    run(base, out=tmp_path / "run")
+    (part,) = (tmp_path / "run" / "metrics" / "releases").glob("*.parquet")
+    came = pq.read_table(part)["participants"].to_pylist()
+    (part,) = (tmp_path / "run" / "metrics" / "decoding").glob("*.parquet")
+    rows = pq.read_table(part).to_pylist()
+    assert len(rows) == len(came) == 3 and min(came) < 6
+    for number, row in zip(came, rows, strict=True):
+        found = normaliser(number, 4, 256, slope("avg", number))
+        assert row["similarity_slope"] == slope("avg", number)
+        assert (row["normaliser"], row["normaliser_error"]) == found
+
+
+def test_a_sketch_claims_no_privacy(tmp_path):
+    task = {"kind": "sketched-mean", "rounds": 1}
+    base = sketched(task, {"kind": "rand-k", "kept": 4}, ALIKE, clients=4)
+    found = run(base, out=tmp_path / "run").summary["privacy"]
+    assert found["epsilon"] == np.inf and found["guarantee"] == "none"
+    with pytest.raises(InputError, match=r"privacy\.guarantee"):
+        run(sketched(task, {"kind": "rand-k", "kept": 4}, ALIKE, clients=4, privacy={}))
 
 
 def test_power_iteration_finds_the_direction_of_most_variance(tmp_path):
@@ -144,9 +171,28 @@ def test_images_are_stretched_between_their_pixels():
         ({}, {"kind": "rand-k", "kept": 65}, "kept"),
         ({}, {"kind": "rand-proj", "kept": 0}, "kept"),
         ({}, {"kind": "rand-proj", "kept": 2, "epsilon_local": 1.0}, "epsilon_local"),
+        ({"similarity": "half"}, {"kind": "rand-k", "kept": 2}, "similarity"),
+        (
+            {},
+            {"kind": "l2", "coordinates": 4, "epsilon_local": 4.0, "rotated_radius": 3.0},
+            "4 mes",
+        ),
+        (
+            {"kind": "power-iteration", "similarity": "opt"},
+            {"kind": "rand-k", "kept": 1},
+            "correla",
+        ),
     ],
 )
 def test_bad_input_is_refused_by_name(tmp_path, task, mechanism, says):
+    none = {} if mechanism["kind"] == "l2" else NONE
     with pytest.raises(InputError, match=says):
-        base = sketched({"kind": "sketched-mean", **task}, mechanism, ALIKE, clients=8)
+        base = sketched({"kind": "sketched-mean", **task}, mechanism, ALIKE, 8, privacy=none)
         run(base, out=tmp_path / "run")
+
+
+def test_vectors_are_filled_up_only_if_they_may_be(tmp_path):
+    odd = {**ALIKE, "dimension": 60}
+    with pytest.raises(InputError, match=r"mechanism\.pad is False; 60 is no power of two"):
+        sketch = {"kind": "rand-proj", "kept": 2, "pad": False}
+        run(sketched({"kind": "sketched-mean"}, sketch, odd, clients=8), out=tmp_path / "run")
