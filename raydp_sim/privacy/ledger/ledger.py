@@ -12,7 +12,13 @@ from raydp_sim.privacy.composition.streaming import event_vector
 from raydp_sim.privacy.curves.caps import pure_epsilon
 from raydp_sim.privacy.curves.numerics import Array
 from raydp_sim.privacy.errors import Contradiction
-from raydp_sim.privacy.events import Event, LocalReport, Release, ShuffledRelease
+from raydp_sim.privacy.events import (
+    EnsembleRelease,
+    Event,
+    LocalReport,
+    Release,
+    ShuffledRelease,
+)
 from raydp_sim.privacy.floors.floors import in_words, least_so_far, refuse_below
 from raydp_sim.privacy.ledger.divergences import Divergences
 from raydp_sim.privacy.ledger.filter import ALPHA_MAX, Filter, Mask
@@ -297,6 +303,8 @@ class Ledger:
             bound, assumption = NONE
         elif any(event.unit == "item" for event in self.charged):
             assumption = of_items(assumption)
+        if kind is EnsembleRelease:
+            assumption = view_of(next(iter(self.charged)))
         if honest := [event.n for event in self.charged if isinstance(event, ShuffledRelease)]:
             assumption = assumption.format(n=max(honest))
         if self.rule == "plan" and any(self.charged.values()):
