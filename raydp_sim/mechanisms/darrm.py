@@ -1,6 +1,6 @@
 """The majority of votes that are private themselves, released by DaRRM."""
 
-from functools import cached_property
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -110,10 +110,10 @@ class Darrm(Ballot):
             self.voters, self.vote_epsilon, self.vote_delta, multiple, self.need_delta()
         )
 
-    @cached_property
+    @property
     def function(self) -> Floats:
         """gamma by tally, held against every worst case."""
-        return chosen(self.ensemble, self.noise, self.gamma, self.prior)
+        return _found(self.ensemble, self.noise, self.gamma, self.prior)
 
     def law(self) -> Floats:
         """Return Pr[1 | tally]."""
@@ -152,6 +152,14 @@ class _Answered(Darrm):
     def event(self) -> EnsembleRelease:
         """Return nothing more."""
         return EnsembleRelease(0.0, 0.0, self.records, self.votes)
+
+
+@lru_cache(maxsize=32)
+def _found(
+    ensemble: Ensemble, noise: Noise, gamma: tuple[float, ...] | None, prior: float
+) -> Floats:
+    """Solve a program once in a process, whoever asks."""
+    return chosen(ensemble, noise, gamma, prior)
 
 
 def _named(message: str) -> str:
