@@ -30,6 +30,15 @@ _AXES = {
     "likelihood": "likelihood",
     "l1": "ℓ1 error",
     "information": "information of a bit",
+    "multiple": "multiple m",
+    "tally": "votes for 1",
+    "asked": "votes asked M",
+    "queries": "queries Q",
+    "right": "accuracy of a vote",
+    "gamma": "noise function γ",
+    "error": "error of the majority",
+    "accuracy": "accuracy of labels",
+    "guarantee": "",
 }
 # A lower bound on divergences is none on epsilon once it is converted, which loses by itself.
 _SUFFIX = {
@@ -52,6 +61,11 @@ _SUFFIX = {
     ("l1", "predicted"): "",
     ("likelihood", "formula"): "",
     ("information", "formula"): "",
+    ("gamma", "formula"): "",
+    ("error", "formula"): "",
+    ("error", "simulated"): "",
+    ("accuracy", "formula"): "",
+    ("guarantee", "formula"): "",
 }
 _SOLID = ("proved", "exact", "bound")
 

@@ -33,6 +33,14 @@ class Fixed(Model):
         actions: of a bandit, drawn uniformly on the sphere as theta* is.
         categories: that clients hold one of.
         randomness: most bits of randomness of a report.
+        voters: whose majority is released.
+        vote_epsilon, vote_delta: of one vote.
+        multiple: m, epsilon of the majority over that of a vote.
+        tally: of the votes.
+        asked: votes whose majority costs as much as the release.
+        slack: delta that composition takes.
+        queries: answered one after the other.
+        right: how often a vote is right.
     """
 
     epsilon0: Annotated[float, Field(ge=0)] | None = None
@@ -51,6 +59,15 @@ class Fixed(Model):
     actions: _Count | None = None
     categories: Annotated[int, Field(ge=2, le=1 << 20)] | None = None
     randomness: _Positive | None = None
+    voters: _Count | None = None
+    vote_epsilon: _Positive | None = None
+    vote_delta: Annotated[float, Field(ge=0, lt=1)] | None = None
+    multiple: Annotated[float, Field(ge=1)] | None = None
+    tally: _Count | None = None
+    asked: _Count | None = None
+    slack: Annotated[float, Field(gt=0, lt=1)] | None = None
+    queries: _Count | None = None
+    right: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class Bandit(Model):
@@ -152,7 +169,8 @@ class Panel(Model):
         quantity: `rdp`, the divergence of one event; `epsilon` of a whole run; `mse`, the mean
             squared error of a mean; `bits` of a client's report; `regret` of a bandit; `l1`, the
             error of an estimated distribution; `likelihood` of a bit; `information` of a bit about
-            a sign.
+            a sign; of private majorities `gamma`, the noise function and what it gains, `error`,
+            `accuracy` of labels, and `guarantee`, its parameters.
         sweep: what the x axis shows.
         values: where the curves are computed.
         x_scale: of the x axis.
@@ -162,7 +180,20 @@ class Panel(Model):
     """
 
     title: str = ""
-    quantity: Literal["rdp", "epsilon", "mse", "bits", "regret", "l1", "likelihood", "information"]
+    quantity: Literal[
+        "rdp",
+        "epsilon",
+        "mse",
+        "bits",
+        "regret",
+        "l1",
+        "likelihood",
+        "information",
+        "gamma",
+        "error",
+        "accuracy",
+        "guarantee",
+    ]
     sweep: Literal[
         "alpha",
         "clients",
@@ -176,6 +207,11 @@ class Panel(Model):
         "categories",
         "randomness",
         "likelihood",
+        "multiple",
+        "tally",
+        "asked",
+        "queries",
+        "right",
     ]
     values: Annotated[tuple[_Positive, ...], Field(min_length=1, max_length=10_000)]
     x_scale: Literal["log", "linear"] = "log"

@@ -35,6 +35,7 @@ class LabelTransfer(Majority):
         step_size: of a step.
         clip: l2 norm to which gradients are clipped.
         noise_multiplier: of a step's noise; 0 trains without privacy, for 'gnmax' only.
+        draw: seed of the queries, which are public.
     """
 
     kind: ClassVar[str] = "label-transfer"
@@ -71,6 +72,7 @@ class LabelTransfer(Majority):
     step_size: Annotated[float, Field(gt=0)] = 0.1
     clip: Annotated[float, Field(gt=0)] = 1.0
     noise_multiplier: Annotated[float, Field(ge=0)] = 12.0
+    draw: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
     @property
     def training(self) -> Training:
@@ -144,8 +146,8 @@ class LabelTransfer(Majority):
         return Examples(whole.features[own], whole.labels[own])
 
     def _queries(self, setting: Setting) -> Examples:
-        """Draw the queries, those of each repetition anew."""
+        """Draw the queries; they are public, and the same in all repetitions."""
         pool = self._pool(setting)
-        draw = Stream(setting.seed).at("queries").generator()
+        draw = Stream(self.draw).at("queries").generator()
         taken = draw.permutation(len(pool.labels))[: self.rounds]
         return Examples(pool.features[taken], pool.labels[taken])
