@@ -66,8 +66,9 @@ def _made(ensemble: Ensemble, noise: Noise, given: ArrayLike | None) -> Floats:
     if noise == "given":
         gamma = check_gamma(given if given is not None else ())
         if len(gamma) != voters + 1:
-            remedy = f"give {voters + 1}, one per tally of {voters} voters"
-            raise bad_field("gamma", f"{len(gamma)} numbers", remedy)
+            raise InputError(
+                f"gamma has {len(gamma)} numbers; give {voters + 1}, one per tally of the voters"
+            )
         return gamma
     if noise == "constant":
         failure = -np.expm1(voters * np.log1p(-ensemble.failure))
@@ -76,7 +77,7 @@ def _made(ensemble: Ensemble, noise: Noise, given: ArrayLike | None) -> Floats:
         )
     if multiple != int(multiple):
         remedy = f"noise '{noise}' asks a whole number of votes; use monotone or full"
-        raise bad_field("multiple", f"{multiple:g}", remedy)
+        raise bad_field("multiple", multiple, remedy)
     if noise == "subsampling":
         return subsampling(voters, int(multiple))
     if ensemble.failure > 0.0:
