@@ -37,7 +37,7 @@ ERRORS = {
     "loss": real("", "of the task, mean over clients, before the release"),
     "disagreement": real("share", "of the labels so far that are not the majority of the votes"),
     "expected_disagreement": real("share", "of them, by the law of the noise given the votes"),
-    "accuracy": real("share", "of the labels so far that are right; null if the truth is unknown"),
+    "accuracy": real("share", "of the labels so far that are right; only if the truth is known"),
     "majority_accuracy": real("share", "of majorities without noise that are right, so far"),
     "divergence": real("nats", "of GNMax's release, at the order that its noise was found at"),
     "data_dependent_divergence": real("nats", "of it given the votes, which must not be released"),

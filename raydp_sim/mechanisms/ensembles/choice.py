@@ -64,12 +64,12 @@ def held(ensemble: Ensemble, gamma: Floats, noise: str) -> Floats:
 def _made(ensemble: Ensemble, noise: Noise, given: ArrayLike | None) -> Floats:
     voters, multiple = ensemble.voters, ensemble.multiple
     if noise == "given":
-        gamma = check_gamma(given if given is not None else ())
-        if len(gamma) != voters + 1:
+        numbers = np.size(given) if given is not None else 0
+        if numbers != voters + 1:
             raise InputError(
-                f"gamma has {len(gamma)} numbers; give {voters + 1}, one per tally of the voters"
+                f"gamma has {numbers} numbers; give {voters + 1}, one per tally of the voters"
             )
-        return gamma
+        return check_gamma(given if given is not None else ())
     if noise == "constant":
         failure = -np.expm1(voters * np.log1p(-ensemble.failure))
         return constant(

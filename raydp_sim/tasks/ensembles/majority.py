@@ -1,6 +1,5 @@
 """The private majority of voters, query by query."""
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from raydp_sim.mechanisms.darrm import Darrm
 from raydp_sim.mechanisms.ensembles.gnmax import data_dependent_rdp
 from raydp_sim.mechanisms.gnmax import GNMax
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.metrics.streams import released, simulation_only, unknown_as_null
+from raydp_sim.metrics.streams import released, simulation_only
 from raydp_sim.privacy.events import Release
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.tasks.base import (
@@ -232,29 +231,18 @@ class Majority(Task):
         scores = {
             "disagreement": float((labels[done] != majority).mean()),
             "expected_disagreement": float(_flips(law, ones, votes).mean()),
-            "accuracy": _accuracy(labels, right, done),
-            "majority_accuracy": _accuracy(_laid(majority, done), right, done),
             **_data_dependent(ask.mechanism, ones[-1], votes[-1]),
         }
-        columns = {name: unknown_as_null(np.atleast_1d(one)) for name, one in scores.items()}
+        if right is not None:
+            scores["accuracy"] = float((labels[done] == right[done]).mean())
+            scores["majority_accuracy"] = float((majority == right[done]).mean())
         said = {"query": query, "label": int(labels[query])}
         counted = {"query": query, "tally": int(ones[-1]), "votes": int(votes[-1])}
         return {
             "labels": released(said),
             "votes": simulation_only(counted),
-            "errors": simulation_only(columns),
+            "errors": simulation_only(scores),
         }
-
-
-def _laid(found: NDArray[np.int64], done: NDArray[np.bool_]) -> NDArray[np.int64]:
-    out = np.full(len(done), _UNASKED, np.int64)
-    out[done] = found
-    return out
-
-
-def _accuracy(labels: NDArray[np.int64], right: Floats | None, done: NDArray[np.bool_]) -> float:
-    """Return the share of the labels so far that are right; not a number if nobody knows."""
-    return math.nan if right is None else float((labels[done] == right[done]).mean())
 
 
 def _flips(law: Floats, ones: NDArray[np.int64], votes: NDArray[np.int64]) -> Floats:
