@@ -99,10 +99,10 @@ def seeds(subject: Subject) -> str:
         bit = mechanism.tells == "majority"
         counts = mechanism.zero() if bit else folded(mechanism, one)
         first, again = (mechanism.decode(counts, Stream(1)) for _ in range(2))
-        others = (mechanism.decode(counts, Stream(seed)) for seed in range(2, 66 if bit else 3))
+        seen = (mechanism.decode(counts, Stream(seed)) for seed in range(2, 66 if bit else 3))
         require(np.array_equal(first, again), "the same seed gave another estimate of `decode`")
         require(
-            any(not np.array_equal(first, other) for other in others),
+            any(not np.array_equal(first, other) for other in seen),
             "`decode` gave the same estimate with another seed; the aggregator must draw noise",
         )
         return "`decode` with seeds 1, 1 and 2"

@@ -1,4 +1,4 @@
-"""Private majorities of votes (004, chapter 3): noise functions, their errors, and what they cost."""
+"""Private majorities of votes (004, chapter 3): noise functions, errors and what they cost."""
 
 import math
 from collections.abc import Callable
@@ -75,7 +75,7 @@ def _ties_to_one(side: int, known: Known) -> float:
     return side * (2.0 * says_one - 1.0)
 
 
-# Of general composition: Table B.1 and Figure B.4. M votes are asked, which cost (m epsilon, delta).
+# Of general composition: Table B.1 and Figure B.4. M votes cost (m epsilon, delta).
 
 
 def _multiple(known: Known) -> float:
@@ -222,7 +222,9 @@ VOTE_FORMULAS: dict[str, Formula] = {
         "error",
         "simulated",
         _ASKED,
-        lambda k: _error_of(lambda known: subsampling(int(known["voters"]), int(known["asked"])), k),
+        lambda k: _error_of(
+            lambda known: subsampling(int(known["voters"]), int(known["asked"])), k
+        ),
         "004 Figure B.4, the majority of M votes",
     ),
     "error-asked-const": Formula(

@@ -112,7 +112,7 @@ class Darrm(Ballot):
 
     @property
     def function(self) -> Floats:
-        """gamma by tally, held against every worst case."""
+        """Gamma by tally, held against every worst case."""
         return _found(self.ensemble, self.noise, self.gamma, self.prior)
 
     def law(self) -> Floats:

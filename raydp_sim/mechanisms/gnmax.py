@@ -25,8 +25,8 @@ class GNMax(Ballot):
     Fields:
         epsilon: guarantee of one release. Exactly one of this and `target`.
         delta: in (0, 1), with epsilon; a target's delta is shared out instead.
-        calibration: `seed`, the least sigma by Renyi divergence, as printed; `exact`, by the noise's
-            own curve (Balle & Wang 2018), which is less.
+        calibration: `seed`, the least sigma by Renyi divergence, as printed; `exact`, by the
+            noise's own curve (Balle & Wang 2018), which is less.
 
     Example:
         >>> round(GNMax(clients=11, epsilon=0.2676, delta=0.0003).sigma, 2)

@@ -1,4 +1,4 @@
-"""Panels of a run that releases majorities: the votes behind every label, and how good labels are."""
+"""Panels of a run that releases majorities: votes behind labels, and how good these are."""
 
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,8 @@
 """Stored results of long trainings say what their page says, and what is claimed of them."""
 
+import json
+import re
+
 import pytest
 
 from raydp_sim.metrics.curves import reached, read_csv
@@ -78,3 +81,30 @@ def test_coins_do_as_a_cohort_of_the_same_size() -> None:
     assert cohort is not None and cohort.round == coins.rounds == 60
     assert abs((coins.accuracy or 0.0) - cohort.accuracy) < 3.0 * cohort.spread
     assert coins.epsilon == pytest.approx(cohort.epsilon, rel=0.05)
+
+
+def labels():
+    """Accuracies of stored teachers, by (teachers, way, m)."""
+    shown = json.loads(call("labels", str(RESULTS / "teachers.csv"), "--json").stdout)
+    return {(line["setting"], line["way"], line["m"]): line for line in shown}
+
+
+def test_gnmax_is_as_printed_and_the_best_function_beats_subsampling() -> None:
+    found = labels()
+    for (_, way, _), line in found.items():
+        if way != "gnmax":
+            continue
+        cells = re.findall(r"([\d.]+) \(([\d.]+)\)", line["printed"])
+        assert len(cells) == 3
+        for mean, spread in cells:
+            assert abs(line["accuracy"] - float(mean)) <= 2.0 * float(spread)
+    for data in ("mnist", "fashion-mnist"):
+        best, sub = (found[f"{data}-linear", way, 3] for way in ("optimised", "subsampling"))
+        noisy = found[f"{data}-cnn-open", "gnmax", 3]
+        assert best["accuracy"] > sub["accuracy"] > noisy["accuracy"] + 0.1
+
+
+def test_independent_teachers_overstate_the_best_function() -> None:
+    for (name, way, m), line in labels().items():
+        if name.endswith("linear") and way == "optimised" and m and m > 1:
+            assert line["independent"] > line["accuracy"] + 0.03

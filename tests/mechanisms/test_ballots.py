@@ -1,4 +1,4 @@
-"""Mechanisms that release a majority: their law, who is missing, what is charged, what is refused."""
+"""Mechanisms that release a majority: their law, who is missing, what is charged and refused."""
 
 import math
 from itertools import product

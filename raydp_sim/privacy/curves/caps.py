@@ -14,7 +14,9 @@ from raydp_sim.privacy.curves.sampling import subsample
 from raydp_sim.privacy.errors import NotApplicable
 
 
-def _delta_free(event: ev.LocalReport | ev.CentralRelease | ev.EnsembleRelease) -> tuple[float, ...]:
+def _delta_free(
+    event: ev.LocalReport | ev.CentralRelease | ev.EnsembleRelease,
+) -> tuple[float, ...]:
     return (event.epsilon,) if event.delta == 0.0 else (math.inf,)
 
 
@@ -152,6 +154,6 @@ def best_vector(event: ev.Release, orders: Array) -> Array:
         if bound.by_name:
             asked = (orders - 1.0) * best > _SHARP
     if not np.all(np.isfinite(best)) and not isinstance(event, ev.EnsembleRelease):
-        # Of an ensemble's (epsilon, delta) no divergence is finite; `general-composition` adds them.
+        # Of an ensemble's (epsilon, delta) none is finite; `general-composition` adds them.
         raise NotApplicable(f"no divergence is known for {event}")
     return best

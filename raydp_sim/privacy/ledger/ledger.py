@@ -303,8 +303,8 @@ class Ledger:
             bound, assumption = NONE
         elif any(event.unit == "item" for event in self.charged):
             assumption = of_items(assumption)
-        if kind is EnsembleRelease:
-            assumption = view_of(next(iter(self.charged)))
+        if votes := [event for event in self.charged if isinstance(event, EnsembleRelease)]:
+            assumption = view_of(votes[0])
         if honest := [event.n for event in self.charged if isinstance(event, ShuffledRelease)]:
             assumption = assumption.format(n=max(honest))
         if self.rule == "plan" and any(self.charged.values()):

@@ -249,7 +249,7 @@ def _flips(law: Floats, ones: NDArray[np.int64], votes: NDArray[np.int64]) -> Fl
     """Return how likely each label was to differ from the majority, of those that all voted on."""
     # With votes missing coins stand in; the tally with half of them is what is expected.
     tally = np.minimum(ones + (len(law) - 1 - votes) // 2, len(law) - 1)
-    return np.where(2 * ones > votes, 1.0 - law[tally], law[tally])
+    return np.asarray(np.where(2 * ones > votes, 1.0 - law[tally], law[tally]))
 
 
 def _data_dependent(mechanism: Ballot, ones: int, votes: int) -> dict[str, float]:

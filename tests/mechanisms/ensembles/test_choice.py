@@ -71,7 +71,7 @@ def test_a_given_function_is_used_as_it_is_or_refused() -> None:
     np.testing.assert_array_equal(chosen(ensemble, "given", best), best)
     share = 0.5 * best
     np.testing.assert_array_equal(chosen(ensemble, "given", share), share)
-    with pytest.raises(InputError, match="not private: a worst case exceeds .* multiply it by"):
+    with pytest.raises(InputError, match=r"not private: a worst case exceeds .* multiply it by"):
         chosen(ensemble, "given", np.ones(6))
 
 

@@ -1,4 +1,4 @@
-"""What 004 prints of private majorities and does not hold (FIX 7 to 14): each printed form fails."""
+"""What 004 prints of private majorities and does not hold (FIX 7 to 14): printed forms fail."""
 
 import math
 from itertools import combinations, product
@@ -55,9 +55,7 @@ def test_10_corners_are_eight_where_votes_fail_and_rows_are_multisets() -> None:
     assert len(Ensemble(3, 0.1, 0.0, 1, 0.1).corners) == 4
     cases = list(product(range(8), repeat=3))
     assert len(cases) == 8**3 != 3**8  # "K^8" is printed
-    assert len({tuple(sorted(case)) for case in cases}) == len(
-        Ensemble(3, 0.1, 1e-3, 1, 1e-3).rows
-    )
+    assert len({tuple(sorted(case)) for case in cases}) == len(Ensemble(3, 0.1, 1e-3, 1, 1e-3).rows)
     # Four corners would call private what is not.
     ensemble = Ensemble(3, 0.1, 0.05, 1, 0.05)
     pure = optimal(Ensemble(3, 0.1, 0.0, 1, 0.05))
@@ -86,9 +84,9 @@ def printed_bound(votes: list[float], sigma: float, order: float) -> float:
     mu2 = sigma * math.sqrt(-math.log(q))
     mu1 = mu2 + 1.0
     loss1, loss2 = mu1 / sigma**2, mu2 / sigma**2
-    most = math.exp(min((mu2 - 1.0) ** loss2, 700.0)) / (
-        mu1 / (mu1 - 1.0) * mu2 / (mu2 - 1.0)
-    ) ** mu2
+    most = (
+        math.exp(min((mu2 - 1.0) ** loss2, 700.0)) / (mu1 / (mu1 - 1.0) * mu2 / (mu2 - 1.0)) ** mu2
+    )
     if not (q < 1.0 and mu1 >= order and mu2 > 1.0 and q <= most):
         return order / sigma**2
     a = (1.0 - q) / (1.0 - q * math.exp(loss2) ** ((mu2 - 1.0) / mu2))

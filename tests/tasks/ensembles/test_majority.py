@@ -20,6 +20,7 @@ from raydp_sim.scenario import bound_mechanism, load
 from tests.conftest import assert_identical, scenario, with_placement
 
 BALLOTS = {"kind": "ballots", "questions": 30, "accuracy": 0.7, "agreement": 5.0}
+COINS = {"kind": "bernoulli", "probability": 0.5}
 DARRM = {"kind": "darrm", "vote_epsilon": 0.2, "epsilon": 0.6}
 
 
@@ -60,9 +61,7 @@ def test_labels_are_released_scored_and_charged(tmp_path) -> None:
     assert summary["estimate"]["values"] == labels.tolist()
     assert summary["truth"]["population"] == right.tolist()
     privacy = summary["privacy"]
-    assert privacy["epsilon"] == pytest.approx(
-        spent([(EnsembleRelease(0.6), 30)], 1e-3).epsilon
-    )
+    assert privacy["epsilon"] == pytest.approx(spent([(EnsembleRelease(0.6), 30)], 1e-3).epsilon)
     assert privacy["epsilon"] < 30 * 0.6 and privacy["bound"] == "general-composition"
     assert "which may change every vote" in privacy["assumption"]
 
@@ -195,7 +194,7 @@ def ballots(tmp_path, text: str):
         ({"mechanism": {"kind": "central-laplace", "radius": 1.0, "epsilon": 1.0}}, "darrm"),
         ({"task": {"kind": "majority", "rounds": 31}}, "task.rounds is 31"),
         ({"trust": "local"}, "trust is 'local'"),
-        ({"population": {"clients": 11, "data": {"kind": "bernoulli", "probability": 0.5}}}, "votes"),
+        ({"population": {"clients": 11, "data": COINS}}, "needs votes"),
     ],
 )
 def test_bad_input_ends_with_exit_code_2_and_names_the_field(tmp_path, changes, says) -> None:
