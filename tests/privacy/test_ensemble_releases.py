@@ -101,6 +101,15 @@ def test_a_single_release_is_what_it_states() -> None:
     assert ledger.guarantee().epsilon == pytest.approx(0.3)
 
 
+def test_everyone_is_charged_whoever_voted() -> None:
+    event = EnsembleRelease(0.3, 1e-4)
+    ledger = Ledger(5, 0.02, rule="laws", collector="server")
+    for voter in range(4):
+        ledger.charge(event, np.array([voter], np.uint32), event)
+    assert ledger.guarantee().epsilon == pytest.approx(spent([(event, 4)], 0.02).epsilon)
+    assert (ledger.epsilons() == ledger.guarantee().epsilon).all()
+
+
 def test_units_are_never_mixed() -> None:
     ledger = Ledger(5, 0.01)
     event = EnsembleRelease(0.3)

@@ -149,6 +149,9 @@ class Ledger:
             raise ValueError(f"client {int(participants[-1])} is not among {self.clients}")
         if (wrong := self.refuses(event, release)) is not None:
             raise ValueError(wrong)
+        if isinstance(event, EnsembleRelease):
+            # A record is protected, which may be behind every vote, whoever voted this time.
+            participants = range(self.clients)
         who = None if len(participants) == self.clients else participants
         if self.rule == "once" and self._taken.any(participants):
             raise ValueError("a client is charged twice, in a run whose clients serve once")
