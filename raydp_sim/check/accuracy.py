@@ -24,6 +24,7 @@ def unbiased(subject: Subject) -> str:
     8,000 releases of 5 clients. Chance of a false alarm, by the normal limit: 1e-8 (two-sided,
     Bonferroni over coordinates, or over random directions where there are more than 100).
     """
+    _need_mean(subject)
     found = subject.sampled
     z = float(stats.norm.isf(ALPHA / 2 / len(found.mean)))
     room = z * found.deviation + _ROUNDING * (1.0 + subject.mechanism.domain.radius)
@@ -47,6 +48,7 @@ def stated_error(subject: Subject) -> str:
 
     8,000 releases of 5 clients. Chance of a false alarm, by the normal limit: 1e-8.
     """
+    _need_mean(subject)
     mechanism = subject.mechanism
     if not subject.has("mse"):
         subject.need("worst_mse")
@@ -67,6 +69,12 @@ def stated_error(subject: Subject) -> str:
         )
         _judge(subject, said)
     return f"squared error {found.square:.4g} of {n} clients, {stated:.4g} stated"
+
+
+def _need_mean(subject: Subject) -> None:
+    """Leave the check out where no mean is estimated."""
+    if subject.mechanism.tells != "mean":
+        raise NotChecked(f"it tells the {subject.mechanism.tells} of the values, and no mean")
 
 
 def _judge(subject: Subject, said: str) -> None:

@@ -12,6 +12,7 @@ from raydp_sim.check.finding import NotChecked, check, require
 from raydp_sim.check.samples import ALPHA, SERVER, folded, reports
 from raydp_sim.check.subject import Subject
 from raydp_sim.mechanisms.base import Floats
+from raydp_sim.privacy.events import EnsembleRelease
 
 # Inputs that are compared with each other; fewer where every sample is a release by itself.
 _INPUTS, _INPUTS_OF_RELEASES = 4, 2
@@ -65,6 +66,8 @@ def sampled_ratio(subject: Subject) -> str:
     if mechanism.guarantee == "none":
         raise NotChecked("it states no guarantee")
     event = mechanism.event()
+    if isinstance(event, EnsembleRelease):
+        raise NotChecked("it protects the data behind the values, which are taken to be private")
     if math.isinf(event.epsilon):
         raise NotChecked("it states an infinite epsilon")
     chosen = far_apart(subject)

@@ -35,6 +35,10 @@ _OWN: dict[str, tuple[_Check, _Value]] = {
     "likelihood": (errors.check, errors.value),
     "information": (errors.check, errors.value),
     "sketched": (sketched.check, sketched.value),
+    "gamma": (errors.check, errors.value),
+    "error": (errors.check, errors.value),
+    "accuracy": (errors.check, errors.value),
+    "guarantee": (errors.check, errors.value),
 }
 # Beyond these, formulas overflow or arrays fill the memory; nothing in the literature is near.
 _MOST = {"epsilon0": 100, "clients": 10**10, "rounds": 10**7, "alpha": 10**7}

@@ -34,6 +34,15 @@ _AXES = {
     "alike": "clients that hold one vector",
     "correlation": "correlation R",
     "sketched": "mean squared error",
+    "multiple": "multiple m",
+    "tally": "votes for 1",
+    "asked": "votes asked M",
+    "queries": "queries Q",
+    "right": "accuracy of a vote",
+    "gamma": "noise function γ",
+    "error": "error of the majority",
+    "accuracy": "accuracy of labels",
+    "guarantee": "",
 }
 # A lower bound on divergences is none on epsilon once it is converted, which loses by itself.
 _SUFFIX = {
@@ -59,6 +68,11 @@ _SUFFIX = {
     ("sketched", "exact"): "",
     ("sketched", "formula"): "",
     ("sketched", "simulated"): ", simulated",
+    ("gamma", "formula"): "",
+    ("error", "formula"): "",
+    ("error", "simulated"): "",
+    ("accuracy", "formula"): "",
+    ("guarantee", "formula"): "",
 }
 _SOLID = ("proved", "exact", "bound")
 

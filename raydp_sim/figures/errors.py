@@ -16,6 +16,7 @@ from raydp_sim.figures.formulas import FORMULAS
 from raydp_sim.figures.key_formulas import KEY_FORMULAS
 from raydp_sim.figures.model import Curve, Panel
 from raydp_sim.figures.simulate import Measured, clipping, simulate
+from raydp_sim.figures.vote_formulas import VOTE_FORMULAS
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.model import describe
@@ -32,13 +33,33 @@ OWN = (
     "categories",
     "randomness",
     "likelihood",
+    "voters",
+    "vote_epsilon",
+    "vote_delta",
+    "multiple",
+    "tally",
+    "asked",
+    "slack",
+    "queries",
+    "right",
 )
-_WHOLE = ("clients", "dimension", "coordinates", "levels", "samples", "categories")
-_KNOWN = ("epsilon0", "delta", "clients", *OWN)
+_WHOLE = (
+    "clients",
+    "dimension",
+    "coordinates",
+    "levels",
+    "samples",
+    "categories",
+    "voters",
+    "tally",
+    "asked",
+    "queries",
+)
+_KNOWN = ("epsilon0", "delta", "clients", "alpha", *OWN)
 # Filled into a mechanism's parameters where its document leaves them out.
 _FILLED = ("dimension", "clients", "coordinates", "levels", "categories", "randomness")
 _WORDS = ("mechanism", "formula", "least")
-_FORMULAS = FORMULAS | KEY_FORMULAS
+_FORMULAS = FORMULAS | KEY_FORMULAS | VOTE_FORMULAS
 
 
 @dataclass(frozen=True)

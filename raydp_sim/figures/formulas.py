@@ -28,7 +28,16 @@ class Formula:
         source: where it is stated.
     """
 
-    quantity: Literal["mse", "bits", "likelihood", "information"]
+    quantity: Literal[
+        "mse",
+        "bits",
+        "likelihood",
+        "information",
+        "gamma",
+        "error",
+        "accuracy",
+        "guarantee",
+    ]
     status: Literal["formula", "order", "simulated"]
     needs: tuple[str, ...]
     compute: Callable[[Known], float]

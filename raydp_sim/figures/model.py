@@ -38,6 +38,14 @@ class Fixed(Model):
             vectors are at right angles. All have length 1.
         alike: instead, size of the one such group.
         correlation: instead, R of vectors of which all pairs have the same product, R/(n - 1).
+        voters: whose majority is released.
+        vote_epsilon, vote_delta: of one vote.
+        multiple: m, epsilon of the majority over that of a vote.
+        tally: of the votes.
+        asked: votes whose majority costs as much as the release.
+        slack: delta that composition takes.
+        queries: answered one after the other.
+        right: how often a vote is right.
     """
 
     epsilon0: Annotated[float, Field(ge=0)] | None = None
@@ -60,6 +68,15 @@ class Fixed(Model):
     groups: tuple[_Count, ...] | None = None
     alike: _Count | None = None
     correlation: Annotated[float, Field(ge=0)] | None = None
+    voters: _Count | None = None
+    vote_epsilon: _Positive | None = None
+    vote_delta: Annotated[float, Field(ge=0, lt=1)] | None = None
+    multiple: Annotated[float, Field(ge=1)] | None = None
+    tally: _Count | None = None
+    asked: _Count | None = None
+    slack: Annotated[float, Field(gt=0, lt=1)] | None = None
+    queries: _Count | None = None
+    right: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class Bandit(Model):
@@ -179,7 +196,9 @@ class Panel(Model):
         quantity: `rdp`, the divergence of one event; `epsilon` of a whole run; `mse`, the mean
             squared error of a mean; `bits` of a client's report; `regret` of a bandit; `l1`, the
             error of an estimated distribution; `likelihood` of a bit; `information` of a bit about
-            a sign; `sketched`, the mean squared error of a mean of sketched vectors.
+            a sign; `sketched`, the mean squared error of a mean of sketched vectors; of private
+            majorities `gamma`, the noise function and what it gains, `error`, `accuracy` of labels,
+            and `guarantee`, its parameters.
         sweep: what the x axis shows.
         values: where the curves are computed.
         x_scale: of the x axis.
@@ -199,6 +218,10 @@ class Panel(Model):
         "likelihood",
         "information",
         "sketched",
+        "gamma",
+        "error",
+        "accuracy",
+        "guarantee",
     ]
     sweep: Literal[
         "alpha",
@@ -216,6 +239,11 @@ class Panel(Model):
         "kept",
         "alike",
         "correlation",
+        "multiple",
+        "tally",
+        "asked",
+        "queries",
+        "right",
     ]
     values: Annotated[tuple[_Positive, ...], Field(min_length=1, max_length=10_000)]
     x_scale: Literal["log", "linear"] = "log"

@@ -79,6 +79,8 @@ class Mechanism(Piece):
     where: ClassVar[Literal["client", "aggregator"]] = "client"
     routing: ClassVar[Literal["per-index", "single"]] = "per-index"
     guarantee: ClassVar[Literal["pure", "approximate", "shuffled-only", "none"]] = "pure"
+    # What `decode` gives: an estimate of the mean of the values, or the majority of votes.
+    tells: ClassVar[Literal["mean", "majority"]] = "mean"
     # Whether two values of the domain attain the loss that `event` states.
     tight: ClassVar[bool] = False
     # Whether a report is a vector of an l2 ball and normal noise of `noise_multiplier`.

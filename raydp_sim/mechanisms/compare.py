@@ -157,6 +157,9 @@ def _entry(cls: type[Mechanism], budget: Budget, shuffle: bool) -> Entry:
     trust: Trust = "central" if cls.where == "aggregator" else "local"
     if cls.guarantee == _TARGET:
         trust = "shuffle"
+    if cls.tells != "mean":
+        own = Offer(why=f"it tells the {cls.tells} of votes, and no mean (docs/majority.md)")
+        return Entry(cls.kind, "", 0, trust, cls.guarantee, True, cls.source, own)
     try:
         built = built_with(cls, budget)
         domain, own = _domain(built), _offer(built, budget.clients)

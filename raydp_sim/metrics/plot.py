@@ -16,6 +16,7 @@ from raydp_sim.metrics.estimates import last_estimate
 from raydp_sim.metrics.level_panels import draw_followed, followed
 from raydp_sim.metrics.panels import BLUE, GREEN, ORANGE, PINK, draw_estimate, draw_groups
 from raydp_sim.metrics.training import draw_accuracy, draw_loss, draw_price
+from raydp_sim.metrics.vote_panels import draw_labels, draw_votes
 
 _LABELS = {
     "squared_error_cohort": "one release, against its cohort",
@@ -72,10 +73,13 @@ def plot_run(
     drawn += [partial(draw_followed, folder=metrics, category=each) for each in over_time]
     if not over_time and last_estimate(metrics) is not None:
         drawn.append(partial(draw_estimate, folder=metrics, categories=looks.categories))
-    tested, trained, played = (
-        streams.read(metrics, each).num_rows > 0 for each in ("learning", "training", "bandit")
+    tested, trained, played, voted = (
+        streams.read(metrics, each).num_rows > 0
+        for each in ("learning", "training", "bandit", "votes")
     )
-    if played:
+    if voted:
+        drawn = [partial(draw, folder=metrics) for draw in (draw_votes, draw_labels)]
+    elif played:
         drawn.insert(0, partial(draw_regret, folder=metrics))
     elif trained:
         # Where everyone trains alone there is no common model whose accuracy would have a price.

@@ -35,6 +35,12 @@ ERRORS = {
     "squared_error": real("data squared", "of the sketched means, averaged over them"),
     "correlation": real("", "R of what clients sent: 0 if orthogonal, n - 1 if all the same"),
     "loss": real("", "of the task, mean over clients, before the release"),
+    "disagreement": real("share", "of the labels so far that are not the majority of the votes"),
+    "expected_disagreement": real("share", "of them, by the law of the noise given the votes"),
+    "accuracy": real("share", "of the labels so far that are right; only if the truth is known"),
+    "majority_accuracy": real("share", "of majorities without noise that are right, so far"),
+    "divergence": real("nats", "of GNMax's release, at the order that its noise was found at"),
+    "data_dependent_divergence": real("nats", "of it given the votes, which must not be released"),
     "squared_error_public": real("share squared", "of what the public sees, against everyone"),
 }
 
@@ -47,6 +53,23 @@ _SEEN = {
 }
 
 TASKS = {
+    "labels": Described(
+        RELEASED,
+        "a question that voters answered",
+        {
+            "query": whole("", "its number, from 0"),
+            "label": whole("", "0 or 1, that was released"),
+        },
+    ),
+    "votes": Described(
+        SIMULATION_ONLY,
+        "a question that voters answered: what only the trusted aggregator saw",
+        {
+            "query": whole("", "its number, from 0"),
+            "tally": whole("votes", "for 1"),
+            "votes": whole("votes", "that came"),
+        },
+    ),
     "bandit": Described(
         RELEASED,
         "a batch of a bandit; one without reports was withheld",

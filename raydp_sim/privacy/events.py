@@ -49,6 +49,36 @@ class CentralRelease(_Protected):
 
 
 @dataclass(frozen=True)
+class EnsembleRelease(_Protected):
+    """A trusted aggregator released one (epsilon, delta)-DP function of votes on private data.
+
+    Each voter's vote is itself differentially private for the data behind it. Neighbours replace
+    one RECORD of those data, not one vote: where records are shared it may change every vote.
+    The view is the released label, never the tally. Only (epsilon, delta) is known of it.
+
+    Attributes:
+        epsilon, delta: of the release, >= 0.
+        records: `shared`, every voter may have used the record; `disjoint`, one of them.
+        votes: `fresh`, drawn anew for this query, independently of the other queries; `fixed`, all
+            queries are answered by what each voter computed once, which is charged at the first.
+
+    Example:
+        >>> EnsembleRelease(0.3, 1e-5).unit
+        'item'
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    records: Literal["shared", "disjoint"] = "shared"
+    votes: Literal["fresh", "fixed"] = "fresh"
+    unit: Unit = field(default="item", kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        check_real(self, "epsilon")
+        check_real(self, "delta")
+
+
+@dataclass(frozen=True)
 class ShuffledRelease(_Protected):
     """A shuffler released all messages of a batch, which together are (epsilon, delta)-DP.
 
@@ -514,7 +544,7 @@ class SubsampledLaplace(_Protected):
 Batch = Shuffle | MultiMessageShuffle | GaussianShuffle
 """Shuffles of n clients who are charged; they cost less the larger n is."""
 
-Event = LocalReport | CentralRelease | ShuffledRelease
+Event = LocalReport | CentralRelease | ShuffledRelease | EnsembleRelease
 """What mechanisms declare and the run's ledger stores."""
 
 Release = (
@@ -535,5 +565,6 @@ Release = (
     | SubsampledLaplace
     | LocalReport
     | CentralRelease
+    | EnsembleRelease
 )
 """What the accountant composes."""

@@ -150,6 +150,9 @@ def _check_budget(scenario: Scenario, budget: Budget) -> None:
 
 def _check_asynchronous(scenario: Scenario, policy: Asynchronous) -> None:
     mechanism = bound_mechanism(scenario)
+    if mechanism.tells == "majority":
+        remedy = "a late vote would be counted for another question; use rounds, such as all"
+        raise bad_field("participation.kind", policy.kind, remedy)
     asks = [part.ask for part in planned_releases(scenario, mechanism)]
     late = any(ask.slots is None for ask in asks)  # batches with slots have no late reports
     if late and scenario.trust_model.pays_unused and not one_mechanism(scenario, mechanism):

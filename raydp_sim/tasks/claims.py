@@ -9,6 +9,7 @@ from raydp_sim.privacy.events import (
     Batch,
     CentralRelease,
     CldpRound,
+    EnsembleRelease,
     GaussianRelease,
     GaussianReport,
     GaussianShuffle,
@@ -65,6 +66,16 @@ def _local(event: LocalReport, mechanism: Mechanism, formed: Formed) -> str | No
 
 def _central(event: CentralRelease, mechanism: Mechanism, formed: Formed) -> str | None:
     return _trusted(formed) or _not_less(event, mechanism, CentralRelease)
+
+
+def _ensemble(event: EnsembleRelease, mechanism: Mechanism, formed: Formed) -> str | None:
+    known = mechanism.event()
+    alike = isinstance(known, EnsembleRelease) and (known.records, known.votes) == (
+        event.records,
+        event.votes,
+    )
+    wrong = None if alike else "its votes are not made as stated"
+    return _trusted(formed) or wrong or _not_less(event, mechanism, EnsembleRelease)
 
 
 def _not_less(event: Any, mechanism: Mechanism, kind: type) -> str | None:
@@ -256,6 +267,7 @@ def _points(event: CldpRound, mechanism: Mechanism, formed: Formed) -> str | Non
 _CHECKS: dict[type, Callable[[Any, Mechanism, Formed], str | None]] = {
     LocalReport: _local,
     CentralRelease: _central,
+    EnsembleRelease: _ensemble,
     GaussianRelease: _gaussian,
     GaussianReport: _own_noise,
     SubsampledGaussian: _poisson,

@@ -97,6 +97,16 @@ def test_the_bandit_that_is_shown_is_a_scenario() -> None:
     assert parse(yaml.safe_load(document)).task.kind == "bandit"
 
 
+def test_majorities_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (command,), (shown,) = (blocks("docs/majority.md", kind) for kind in ("bash", "text"))
+    shows(shown, call(*command.split()[1:], *INLINE).stdout)
+    for noise, share in (("subsampling", "0.1056"), ("constant", "0.4223")):
+        other = ("--set", f"mechanism.noise={noise}", "--out", noise)
+        printed = call(*command.split()[1:], *INLINE[:2], *other).stdout
+        assert re.search(rf"expected disagreement +{re.escape(share)}\n", printed)
+
+
 def test_sketches_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     command, private = blocks("docs/sketches.md", "bash")

@@ -1,5 +1,8 @@
 """Stored results of long trainings say what their page says, and what is claimed of them."""
 
+import json
+import re
+
 import pytest
 
 from raydp_sim.metrics import sketches
@@ -116,3 +119,30 @@ def test_k_means_ends_above_its_start() -> None:
     }
     assert all(loss[name, 1] == pytest.approx(62, abs=0.7) for name, _ in loss)
     assert all(loss[name, 30] > 1.4 * loss[name, 1] for name, _ in loss)
+
+
+def labels():
+    """Accuracies of stored teachers, by (teachers, way, m)."""
+    shown = json.loads(call("labels", str(RESULTS / "teachers.csv"), "--json").stdout)
+    return {(line["setting"], line["way"], line["m"]): line for line in shown}
+
+
+def test_gnmax_is_as_printed_and_the_best_function_beats_subsampling() -> None:
+    found = labels()
+    for (_, way, _), line in found.items():
+        if way != "gnmax":
+            continue
+        cells = re.findall(r"([\d.]+) \(([\d.]+)\)", line["printed"])
+        assert len(cells) == 3
+        for mean, spread in cells:
+            assert abs(line["accuracy"] - float(mean)) <= 2.0 * float(spread)
+    for data in ("mnist", "fashion-mnist"):
+        best, sub = (found[f"{data}-linear", way, 3] for way in ("optimised", "subsampling"))
+        noisy = found[f"{data}-cnn-open", "gnmax", 3]
+        assert best["accuracy"] > sub["accuracy"] > noisy["accuracy"] + 0.1
+
+
+def test_independent_teachers_overstate_the_best_function() -> None:
+    for (name, way, m), line in labels().items():
+        if name.endswith("linear") and way == "optimised" and m and m > 1:
+            assert line["independent"] > line["accuracy"] + 0.03

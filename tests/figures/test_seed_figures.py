@@ -244,8 +244,10 @@ def test_all_figures_ship() -> None:
     thesis += [f"seeds/000-figure-7.{i}" for i in (10, 3, 4, 7, 8, 9)]
     thesis += ["seeds/000-table-3.1", "seeds/000-table-7.1", "seeds/000-user-level"]
     papers = ["seeds/001-trade-offs", *(f"seeds/002-figure-{i}" for i in range(1, 6))]
-    other = ["seeds/003-sampling-and-levels", *(f"seeds/004-figure-{i}" for i in SKETCHED)]
-    assert FIGURES == [*thesis, *papers, *other]
+    tables = ["3.1", "3.2", *(f"B.{n}" for n in range(1, 9))]
+    last = [f"seeds/004-figure-{i}" for i in (*SKETCHED, "3.2", "B.4", "B.5", "B.6", "B.7")]
+    last += [f"seeds/004-table-{i}" for i in tables]
+    assert FIGURES == [*thesis, *papers, *sorted(["seeds/003-sampling-and-levels", *last])]
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -8,7 +8,8 @@ from raydp_sim.mechanisms import MECHANISMS, make
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.random import Stream
 
-CASES = [(kind, n) for kind, cls in MECHANISMS.kinds.items() for n in range(len(cls.examples))]
+MEANS = {kind: cls for kind, cls in MECHANISMS.kinds.items() if cls.tells == "mean"}
+CASES = [(kind, n) for kind, cls in MEANS.items() for n in range(len(cls.examples))]
 EXACT = {"krr", "rappor", "hadamard-bit", "hadamard-response", "2rr", "rbin"}
 EXACT |= {"laplace", "gaussian", "central-laplace", "central-gaussian"}
 

@@ -22,6 +22,7 @@ GOOD = [
     ev.SelfSampledGaussianRelease(1.0, 10, 0.5),
     ev.LaplaceRelease(1.0),
     ev.ShuffledRelease(1.0, 1e-8, 10),
+    ev.EnsembleRelease(1.0, 1e-8, "disjoint", "fixed"),
 ]
 
 
@@ -60,6 +61,8 @@ def test_numpy_numbers_become_plain_ones():
         (lambda: ev.LaplaceRelease(-1.0), "epsilon"),
         (lambda: ev.ShuffledRelease(1.0, -1e-9, 10), "delta"),
         (lambda: ev.ShuffledRelease(1.0, 1e-9, 0), "n"),
+        (lambda: ev.EnsembleRelease(-1.0), "epsilon"),
+        (lambda: ev.EnsembleRelease(1.0, -1e-9), "delta"),
     ],
 )
 def test_bad_values_are_named(make, field):

@@ -56,11 +56,12 @@ def optimal(ensemble: Ensemble, method: Method = "full", mean: float = 0.75) -> 
         if len(broken) == 0:
             break
         used[broken[np.argsort(-excess[broken])[:_ADDED]]] = True
-        upper = _solved(weights, rows[used], ensemble.limit, order)
+        upper = solved(weights, rows[used], ensemble.limit, order)
     return verified(ensemble, mirrored(upper), rising=rising)
 
 
-def _solved(weights: Floats, rows: Floats, limit: float, order: Floats) -> Floats:
+def solved(weights: Floats, rows: Floats, limit: float, order: Floats) -> Floats:
+    """Return the upper half of the best function that keeps some rows and the given order."""
     # Rows differ by orders of magnitude in large ensembles; the solver's tolerance is absolute.
     scale = np.abs(rows).max(axis=1)
     solution = linprog(

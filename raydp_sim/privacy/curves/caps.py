@@ -14,7 +14,9 @@ from raydp_sim.privacy.curves.sampling import subsample
 from raydp_sim.privacy.errors import NotApplicable
 
 
-def _delta_free(event: ev.LocalReport | ev.CentralRelease) -> tuple[float, ...]:
+def _delta_free(
+    event: ev.LocalReport | ev.CentralRelease | ev.EnsembleRelease,
+) -> tuple[float, ...]:
     return (event.epsilon,) if event.delta == 0.0 else (math.inf,)
 
 
@@ -46,6 +48,7 @@ _PURE: dict[type, Callable[[Any], tuple[float, ...]]] = {
     ev.SubsampledLaplace: lambda e: (subsample(e.epsilon, 0.0, e.rate)[0],),
     ev.LocalReport: _delta_free,
     ev.CentralRelease: _delta_free,
+    ev.EnsembleRelease: _delta_free,
 }
 
 
@@ -150,6 +153,7 @@ def best_vector(event: ev.Release, orders: Array) -> Array:
         best = np.minimum(best, found)
         if bound.by_name:
             asked = (orders - 1.0) * best > _SHARP
-    if not np.all(np.isfinite(best)):
+    if not np.all(np.isfinite(best)) and not isinstance(event, ev.EnsembleRelease):
+        # Of an ensemble's (epsilon, delta) none is finite; `general-composition` adds them.
         raise NotApplicable(f"no divergence is known for {event}")
     return best

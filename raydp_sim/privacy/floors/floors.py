@@ -224,7 +224,7 @@ def _several(event: ev.SubsampledMultiMessage, delta: float) -> Asked:
     return [asked] if asked else []
 
 
-def _guaranteed(event: ev.LocalReport | ev.CentralRelease) -> Asked:
+def _guaranteed(event: ev.LocalReport | ev.CentralRelease | ev.EnsembleRelease) -> Asked:
     """Ask the worst mechanism with that guarantee (Kairouz, Oh & Viswanath 2015, Theorem 3.3).
 
     With probability delta it tells the input, else it is randomized response. A record states no
@@ -265,6 +265,7 @@ _ROUNDS: dict[type, Callable[[Any, float], Asked]] = {
     ev.SubsampledLaplace: lambda e, delta: _noisy(e, e.rate),
     ev.LocalReport: lambda e, delta: _guaranteed(e),
     ev.CentralRelease: lambda e, delta: _guaranteed(e),
+    ev.EnsembleRelease: lambda e, delta: _guaranteed(e),
 }
 
 

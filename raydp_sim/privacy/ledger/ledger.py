@@ -12,7 +12,13 @@ from raydp_sim.privacy.composition.streaming import event_vector
 from raydp_sim.privacy.curves.caps import pure_epsilon
 from raydp_sim.privacy.curves.numerics import Array
 from raydp_sim.privacy.errors import Contradiction
-from raydp_sim.privacy.events import Event, LocalReport, Release, ShuffledRelease
+from raydp_sim.privacy.events import (
+    EnsembleRelease,
+    Event,
+    LocalReport,
+    Release,
+    ShuffledRelease,
+)
 from raydp_sim.privacy.floors.floors import in_words, least_so_far, refuse_below
 from raydp_sim.privacy.ledger.divergences import Divergences
 from raydp_sim.privacy.ledger.filter import ALPHA_MAX, Filter, Mask
@@ -143,6 +149,9 @@ class Ledger:
             raise ValueError(f"client {int(participants[-1])} is not among {self.clients}")
         if (wrong := self.refuses(event, release)) is not None:
             raise ValueError(wrong)
+        if isinstance(event, EnsembleRelease):
+            # A record is protected, which may be behind every vote, whoever voted this time.
+            participants = range(self.clients)
         who = None if len(participants) == self.clients else participants
         if self.rule == "once" and self._taken.any(participants):
             raise ValueError("a client is charged twice, in a run whose clients serve once")
@@ -297,6 +306,8 @@ class Ledger:
             bound, assumption = NONE
         elif any(event.unit == "item" for event in self.charged):
             assumption = of_items(assumption)
+        if votes := [event for event in self.charged if isinstance(event, EnsembleRelease)]:
+            assumption = view_of(votes[0])
         if honest := [event.n for event in self.charged if isinstance(event, ShuffledRelease)]:
             assumption = assumption.format(n=max(honest))
         if self.rule == "plan" and any(self.charged.values()):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from raydp_sim.privacy.events import (
     CentralRelease,
     CldpRound,
+    EnsembleRelease,
     GaussianRelease,
     GaussianReport,
     LaplaceRelease,
@@ -79,10 +80,28 @@ _TOGETHER = (
     "protected, not even from the shuffler; neighbours replace one client's data; those who took "
     "part are charged",
 )
+_LABELS = (
+    "the released labels, against anyone who sees them, if the aggregator that holds the votes is "
+    "trusted and never shows a tally, and if every vote has the guarantee that is stated for it; "
+    "neighbours replace one record of the data behind the votes, "
+)
+_ENSEMBLES = {
+    ("shared", "fresh"): "which may change every vote; votes are drawn anew for every query",
+    ("disjoint", "fresh"): "which one voter used; votes are drawn anew for every query",
+    ("shared", "fixed"): "which may change every vote; voters computed once what answers all "
+    "queries, and releasing that itself, by all voters, is what is charged",
+    ("disjoint", "fixed"): "which one voter used; voters computed once what answers all queries, "
+    "and releasing that itself is what is charged",
+}
 NONE = ("none", "nothing: the mechanism adds no noise, and the run claims no privacy")
 BUDGET = "budget"
 """The name of what a filter proves: nobody takes part whose budget that might exceed."""
-VIEWS = {LocalReport: LOCAL, CentralRelease: CENTRAL, ShuffledRelease: _TOGETHER}
+VIEWS = {
+    LocalReport: LOCAL,
+    CentralRelease: CENTRAL,
+    ShuffledRelease: _TOGETHER,
+    EnsembleRelease: ("basic-composition", _LABELS),
+}
 OPEN_ENDED = "; all planned releases are charged at once, since what was released may end the run"
 PARALLEL = "parallel-composition"
 """The name of what holds where clients serve once: the dearest release is what a run costs."""
@@ -129,6 +148,8 @@ def view_of(release: Release, collector: str = "server") -> str:
         >>> view_of(GaussianRelease(1.0)).split(",")[0]
         'the released estimates'
     """
+    if isinstance(release, EnsembleRelease):
+        return _LABELS + _ENSEMBLES[release.records, release.votes]
     central = isinstance(release, GaussianRelease | LaplaceRelease)
     coins = isinstance(release, SelfSampledShuffle | SubsampledGaussian)
     who = _COINS if coins else _WHO[charged_to_all(release)]
@@ -148,6 +169,8 @@ def view_of(release: Release, collector: str = "server") -> str:
 
 def of_items(view: str) -> str:
     """Say that neighbours differ in one item only."""
+    if view.startswith(_LABELS):
+        return view  # says so already
     if "replace one client's data" not in view:
         return f"{view}; neighbours replace one item of one client's data"
     return view.replace("replace one client's data", "replace one item of one client's data")

@@ -1,0 +1,1 @@
+"""Votes: the majority of what voters say, released privately."""
