@@ -35,6 +35,8 @@ ERRORS = {
     "squared_error": real("data squared", "of the sketched means, averaged over them"),
     "correlation": real("", "R of what clients sent: 0 if orthogonal, n - 1 if all the same"),
     "loss": real("", "of the task, mean over clients, before the release"),
+    "objective": real("", "G of the iterate over the private records"),
+    "excess_risk": real("", "the same above its least value"),
     "squared_error_public": real("share squared", "of what the public sees, against everyone"),
 }
 
@@ -89,6 +91,28 @@ TASKS = {
             "similarity_slope": real("", "s of T(m) = 1 + s (m - 1): 0 sums, 1 averages"),
             "normaliser": real("", "beta, which makes the estimate unbiased"),
             "normaliser_error": real("", "its standard error; 0 where it is exact"),
+        },
+    ),
+    "epochs": Described(
+        RELEASED,
+        "an epoch of shuffled gradients",
+        {
+            "epoch": whole("", "its number, from 1"),
+            "private_steps": whole("steps", "along private records"),
+            "public_steps": whole("steps", "along public records, after them"),
+            "sigma": real("", "standard deviation of the noise of a step; 0 if there is none"),
+            "step_size": real("", "eta"),
+            "shown": yes_or_no("whether the iterate is released"),
+        },
+    ),
+    "accountants": Described(
+        RELEASED,
+        "an accountant of the whole run, at its end",
+        {
+            "accountant": text("its name"),
+            "epsilon": real("", "at privacy.delta, converted as 004 does"),
+            "assumes": text("what it holds for"),
+            "charged": yes_or_no("whether it is the one that the ledger charges by"),
         },
     ),
     "public": Described(RELEASED, "a category as the public sees it", _SEEN),

@@ -17,7 +17,7 @@ from raydp_sim.mechanisms.randomizer import Clipped, Randomizer
 from raydp_sim.privacy.events import Event, Release
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import Piece
-from raydp_sim.stream.batches import Reports, Shuffled, Slotted
+from raydp_sim.stream.batches import Order, Reports, Shuffled, Slotted
 from raydp_sim.stream.levels import Levels
 from raydp_sim.stream.trust import TRUSTS, Trust
 from raydp_sim.tasks.charging import Formed as Formed
@@ -28,7 +28,7 @@ from raydp_sim.tasks.expected import Expected, Outlook
 
 Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
-Batch = Reports | Shuffled | Slotted
+Batch = Reports | Shuffled | Slotted | Order
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ class Ask:
             secret, and readers are handed the batch slot by slot. No slot is handed out before
             there are clients for all of them.
         accounted: whether epsilon is worked out after the release; it is charged in any case.
+        held: whether nobody is asked: the release is made of what a trusted server was sent before,
+            and is charged to those who sent it last.
     """
 
     mechanism: Mechanism
@@ -86,6 +88,7 @@ class Ask:
     minimum: int | None = None
     slots: tuple[int, ...] | None = None
     accounted: bool = True
+    held: bool = False
 
     @property
     def wanted(self) -> int | None:
@@ -197,6 +200,8 @@ class Task(Piece):
     # cost more than the mechanism's epsilon, which is that of the run then: behind a shuffler the
     # task chooses the local loss of each batch, and the ledger refuses a dearer one.
     once: ClassVar[bool] = False
+    # Whether later releases may be made of what a trusted server was sent before (`Ask.held`).
+    holds: ClassVar[bool] = False
     # Whether its rows ask what clipping took away, coordinate by coordinate (`Clipped.cut`).
     sums_cut: ClassVar[bool] = True
     # Whether its readers may hold keys and read at levels of their own (`Setting.levels`).
@@ -224,6 +229,20 @@ class Task(Piece):
     def named(self, given: tuple[str, ...]) -> tuple[str, ...]:
         """Return what the numbers of `estimate` are called; by default what the data's are."""
         return given
+
+    def calibrated(self, setting: Setting) -> Mechanism | None:
+        """Return the mechanism with the noise that meets its target in this task.
+
+        None where it is calibrated as usual, release by release; `setting` has it as it was given.
+        """
+        return None
+
+    def drawn_order(self, release: int) -> int | None:
+        """Return which of the shuffler's orders a trusted reader is told before it steps.
+
+        Releases with the same number have the same order. None where readers are told none.
+        """
+        return None
 
     @property
     def spends(self) -> int:
@@ -318,6 +337,7 @@ class Task(Piece):
     def fold(self, setting: Setting, ask: Ask, reader: int, accumulator: Any, batch: Batch) -> Any:
         """Add a chunk of messages to the accumulator; in any order, with one result."""
         messages = ask.mechanism.messages_per_report
+        assert not isinstance(batch, Order)  # only tasks that ask for an order are told one
         if messages == 1:
             index = np.broadcast_to(np.int64(0), len(batch.payload))  # costs nothing to make
         else:

@@ -10,13 +10,11 @@ the bound fails.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 
 from raydp_sim.errors import bad_field
+from raydp_sim.privacy.curves.iteration import secret_rdp
 from raydp_sim.tasks.shuffled_gradients.plan import Epoch, private_epochs, tail
-
-Floats = NDArray[np.float64]
 
 
 def check_step(step: float, smoothest: float) -> None:
@@ -85,11 +83,7 @@ def sigma_for(target: float, delta: float, clip: float, epochs: int, tail: int) 
 def secret_divergence(
     order: float, clip: float, sigma: float, records: int, private: int, epochs: int = 1
 ) -> float:
-    """Return the Renyi divergence of epochs that are played in one uniform and secret order.
-
-    Joint convexity (Lemma C.2.1): a record is equally likely to be in any place, of which n - n_d
-    are not used. The text approximates it by 2 alpha G^2/sigma^2 - log n, which is neither the
-    limit (that has - log n/(alpha - 1)) nor close where the exponents are small.
+    """Return the Renyi divergence of epochs played in one secret order; see `secret_rdp`.
 
     Args:
         order: alpha > 1.
@@ -99,15 +93,7 @@ def secret_divergence(
         private: n_d of them along private records.
         epochs: that have this order: 1 where it is drawn anew, K where it is drawn once.
     """
-    tails = np.arange(records + 1 - private, records + 1, dtype=np.float64)
-    exponents = (order - 1.0) * 2.0 * order * epochs * clip**2 / (sigma**2 * tails)
-    # log(1 + mean(e^x - 1)): most exponents are tiny, and a sum of e^x would lose them.
-    if exponents.max() < 600.0:
-        return math.log1p(math.fsum(np.expm1(exponents)) / records) / (order - 1.0)
-    log_sum = np.logaddexp.reduce(exponents)
-    if records > private:
-        log_sum = np.logaddexp(log_sum, math.log(records - private))
-    return (float(log_sum) - math.log(records)) / (order - 1.0)
+    return secret_rdp(order, sigma / (2.0 * clip), records, private, epochs)
 
 
 def secret_epsilon(
