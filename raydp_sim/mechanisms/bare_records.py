@@ -9,7 +9,7 @@ import numpy as np
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
 from raydp_sim.mechanisms.wires.vectors import Vectors
-from raydp_sim.privacy.events import CentralRelease
+from raydp_sim.privacy.events import LocalReport
 from raydp_sim.random import ClientStream, Stream
 
 
@@ -26,7 +26,6 @@ class BareRecords(Mechanism):
     """
 
     kind: ClassVar[str] = "bare-records"
-    where: ClassVar[Literal["client", "aggregator"]] = "aggregator"
     guarantee: ClassVar[Literal["pure", "approximate", "shuffled-only", "none"]] = "none"
     source: ClassVar[str] = "no noise"
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"dimension": 2, "radius": 1.0},)
@@ -52,9 +51,9 @@ class BareRecords(Mechanism):
         """Return the mean."""
         return self.wire.mean(counts)
 
-    def event(self) -> CentralRelease:
+    def event(self) -> LocalReport:
         """Return an infinite loss: nothing is hidden."""
-        return CentralRelease(math.inf)
+        return LocalReport(math.inf)
 
     def need_epsilon(self) -> float:
         """Refuse: there is none."""

@@ -108,7 +108,8 @@ def _clipped(problem: Problem, x: Floats, rows: Floats, targets: Floats, clip: f
     if problem.loss == "mean":
         direction = x - rows
         length = np.sqrt(np.einsum("erd,erd->er", direction, direction))
-        return np.asarray(direction * (clip / np.maximum(length, clip))[..., None])
+        direction *= np.minimum(1.0, clip / np.maximum(length, 1e-300))[..., None]
+        return direction
     slope = losses.slopes(problem.loss, np.einsum("erd,rd->er", x, rows), targets)
     length = np.abs(slope) * np.sqrt(np.einsum("rd,rd->r", rows, rows))
     return np.asarray((slope * np.minimum(1.0, clip / np.maximum(length, 1e-300)))[..., None] * rows)
