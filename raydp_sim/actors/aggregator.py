@@ -244,12 +244,16 @@ class ServerActor(AggregatorActor):
         for part in parts:
             if not isinstance(part, Order):
                 raise RunError(f"a server was handed {type(part).__name__}, not Order")
-            self._fold(release, part)
+            ask, task = self._ask(release), self.scenario.task
+            before = self.accumulators.get(release)
+            if before is None:
+                before = task.zero(self.setting, ask, self.reader)
+            self.accumulators[release] = task.ordered(before, part.places)
 
     def checkpoint(self) -> dict[str, Arrays]:
         """Return the state, and who sent what it holds if later releases are made of that."""
         saved = super().checkpoint()
-        if self.senders is not None and self.scenario.task.holds:
+        if self.senders is not None and self.scenario.task.keeps_records:
             saved[_HELD] = {"senders": np.asarray(self.senders, np.uint32)}
         return saved
 

@@ -1,4 +1,4 @@
-"""Stand-ins for data that are not shipped: private and public records that differ in a known way."""
+"""Stand-ins for data that are not shipped: private and public records, and how they differ."""
 
 from functools import cache
 from typing import Annotated, ClassVar, Literal
@@ -10,14 +10,21 @@ from raydp_sim.datasets.public_private import Floats, Pair, PublicPrivate
 
 _SEED = 4747
 _LENGTH = 5.0
-_STANDS_FOR = {"gaussian": "nothing", "cifar-10": "CIFAR-10", "crime": "Communities and Crime"}
-_STANDS_FOR["creditcard"] = "Default of Credit Card Clients"
-_SIZES = {"gaussian": (1000, 20), "cifar-10": (1000, 3072), "crime": (159, 124)}
-_SIZES["creditcard"] = (200, 21)
+_STANDS_FOR = {
+    "cifar-10": "CIFAR-10",
+    "crime": "Communities and Crime",
+    "creditcard": "Default of Credit Card Clients",
+}
+_SIZES = {
+    "gaussian": (1000, 20),
+    "cifar-10": (1000, 3072),
+    "crime": (159, 124),
+    "creditcard": (200, 21),
+}
 
 
 class ShiftedStandin(PublicPrivate):
-    """Drawn records of the same shape as a data set of 004, section 4.7.2. A stand-in, not the data.
+    """Drawn records of the shape of a data set of 004, section 4.7.2: a stand-in, not the data.
 
     gaussian: for `mean`. Private N(0.5, 0.09 I), public the same plus `shift`, its sign
     alternating where `alternating`. cifar-10: for `ridge`. Ten clusters of directions, target the
@@ -86,7 +93,7 @@ def _clusters(
         rows = centres[classes.astype(int)] + 3.0 * draw.standard_normal((n, width))
         return np.column_stack([_within(rows), classes / 9.0])
 
-    private, public = (records(np.arange(n) % classes + 0.0) for classes in (10, 4))
+    private, public = (records(np.arange(n, dtype=np.float64) % c) for c in (10.0, 4.0))
     return Pair(private, public, "of the first four of ten classes only")
 
 
@@ -104,7 +111,9 @@ def _regression(
     return Pair(parts[0], parts[1], f"features turned by I + {shift:g} N(0, I)")
 
 
-def _classes(draw: np.random.Generator, n: int, width: int, shift: float, alternating: bool) -> Pair:
+def _classes(
+    draw: np.random.Generator, n: int, width: int, shift: float, alternating: bool
+) -> Pair:
     centre = 2.0 * draw.standard_normal(width) / np.sqrt(width)
 
     def records(positive: int) -> Floats:

@@ -18,7 +18,7 @@ class BareRecords(Mechanism):
 
     Fields:
         radius: of the l2 ball that they lie in.
-        gradient_clip: to which task `shuffled-gradients` cuts gradients; they are left unless given.
+        gradient_clip: to which task `shuffled-gradients` cuts gradients; not at all unless given.
 
     Example:
         >>> BareRecords(dimension=2, radius=1.0).event().epsilon

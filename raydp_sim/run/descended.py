@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from raydp_sim.datasets.public_private import PublicRecords
-from raydp_sim.mechanisms.epoch_noise import EpochNoise
+from raydp_sim.mechanisms.central_epochs import CentralEpochs
 from raydp_sim.metrics import streams
 from raydp_sim.scenario import Scenario, bound_mechanism
 from raydp_sim.tasks.shuffled_gradients.task import ShuffledGradients
@@ -52,7 +52,7 @@ def section(scenario: Scenario, folder: Path) -> dict[str, Any]:
         "step_size": task.step_size,
         "tuning": _TUNING,
     }
-    if isinstance(noise, EpochNoise):
+    if isinstance(noise, CentralEpochs):
         rows = [
             row for row in streams.read(folder, "accountants").to_pylist() if not row["repetition"]
         ]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from raydp_sim.mechanisms.base import Target
-from raydp_sim.mechanisms.epoch_noise import EpochNoise
+from raydp_sim.mechanisms.central_epochs import CentralEpochs
 from raydp_sim.metrics import streams
 from raydp_sim.privacy.events import GaussianRelease
 from raydp_sim.privacy.ledger import store
@@ -228,7 +228,7 @@ def _amplification(scenario: Scenario, worst: Standing) -> dict[str, Any]:
     if not scenario.trust_model.shuffled:
         why = f"nothing is shuffled: trust is {scenario.trust}"
         used = "secret sample" if worst.sampled and worst.guarantee.amplified else none
-        if isinstance(mechanism, EpochNoise) and worst.guarantee.amplified:
+        if isinstance(mechanism, CentralEpochs) and worst.guarantee.amplified:
             used = _BY_NOISE[mechanism.accountant]
         return {"used": used, "not_used": {cohort: why, batch: why}}
     unsampled = sampled(scenario, mechanism)[1]

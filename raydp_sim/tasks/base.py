@@ -17,7 +17,7 @@ from raydp_sim.mechanisms.randomizer import Clipped, Randomizer
 from raydp_sim.privacy.events import Event, Release
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import Piece
-from raydp_sim.stream.batches import Order, Reports, Shuffled, Slotted
+from raydp_sim.stream.batches import Reports, Shuffled, Slotted
 from raydp_sim.stream.levels import Levels
 from raydp_sim.stream.trust import TRUSTS, Trust
 from raydp_sim.tasks.charging import Formed as Formed
@@ -28,7 +28,7 @@ from raydp_sim.tasks.expected import Expected, Outlook
 
 Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
-Batch = Reports | Shuffled | Slotted | Order
+Batch = Reports | Shuffled | Slotted
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Task(Piece):
     # task chooses the local loss of each batch, and the ledger refuses a dearer one.
     once: ClassVar[bool] = False
     # Whether later releases may be made of what a trusted server was sent before (`Ask.held`).
-    holds: ClassVar[bool] = False
+    keeps_records: ClassVar[bool] = False
     # Whether its rows ask what clipping took away, coordinate by coordinate (`Clipped.cut`).
     sums_cut: ClassVar[bool] = True
     # Whether its readers may hold keys and read at levels of their own (`Setting.levels`).
@@ -337,12 +337,20 @@ class Task(Piece):
     def fold(self, setting: Setting, ask: Ask, reader: int, accumulator: Any, batch: Batch) -> Any:
         """Add a chunk of messages to the accumulator; in any order, with one result."""
         messages = ask.mechanism.messages_per_report
-        assert not isinstance(batch, Order)  # only tasks that ask for an order are told one
         if messages == 1:
             index = np.broadcast_to(np.int64(0), len(batch.payload))  # costs nothing to make
         else:
             index = batch.index % messages  # a client may have sent several values
         return ask.mechanism.fold(accumulator, index, batch.payload)
+
+    def ordered(self, accumulator: Any, places: NDArray[np.int64]) -> Any:
+        """Return the accumulator with the shuffler's order, if `drawn_order` asks for one.
+
+        Args:
+            accumulator: of the release so far.
+            places: a permutation of the clients whose reports the reader holds, by their ids.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def step(

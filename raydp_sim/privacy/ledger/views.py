@@ -107,10 +107,10 @@ _COINS = (
     "of the data"
 )
 _ITERATED = (
-    "the iterates at the ends of epochs and so the last one alone, against anyone who sees those and "
-    "none inside of an epoch, if the learner that holds the records is trusted; neighbours replace "
-    "one client's data; steps do not expand, and the noise of later ones hides earlier ones "
-    "(amplification by iteration); "
+    "the iterates at the ends of epochs and so the last one alone, against anyone who sees those "
+    "and none inside of an epoch, if the learner that holds the records is trusted; neighbours "
+    "replace one client's data; steps do not expand, and the noise of later ones hides earlier "
+    "ones (amplification by iteration); "
 )
 _ORDERS = {
     False: "whoever knows the order of the records learns no more",

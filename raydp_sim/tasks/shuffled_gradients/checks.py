@@ -2,14 +2,14 @@
 
 from raydp_sim.datasets.public_private import PublicRecords
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.mechanisms.bare_records import BareRecords
-from raydp_sim.mechanisms.epoch_noise import EpochNoise
+from raydp_sim.mechanisms.base import Mechanism
+from raydp_sim.mechanisms.central_epochs import CentralEpochs
 from raydp_sim.tasks.shuffled_gradients.losses import LossName
 from raydp_sim.tasks.shuffled_gradients.plan import Algorithm, Epoch
 from raydp_sim.tasks.shuffled_gradients.trials import OrderName
 
-Noise = EpochNoise | BareRecords
+Noise = CentralEpochs | BareRecords
 
 
 def check_mechanism(algorithm: Algorithm, mechanism: Mechanism, trust: str) -> Noise:
@@ -17,10 +17,10 @@ def check_mechanism(algorithm: Algorithm, mechanism: Mechanism, trust: str) -> N
     if trust != "central":
         remedy = "the learner holds records as they are, so it has to be trusted; use central"
         raise bad_field("trust", trust, remedy)
-    if not isinstance(mechanism, EpochNoise | BareRecords):
-        remedy = "use epoch-noise, or bare-records with privacy.guarantee: none"
+    if not isinstance(mechanism, CentralEpochs | BareRecords):
+        remedy = "use central-epochs, or bare-records with privacy.guarantee: none"
         raise bad_field("mechanism.kind", mechanism.kind, remedy)
-    if algorithm == "plain" and isinstance(mechanism, EpochNoise):
+    if algorithm == "plain" and isinstance(mechanism, CentralEpochs):
         remedy = "'plain' adds no noise; use bare-records and say privacy.guarantee: none"
         raise bad_field("task.algorithm", algorithm, remedy)
     return mechanism
@@ -38,14 +38,14 @@ def check_steps(
     loss: LossName, order: OrderName, step: float, noise: Noise, plan: tuple[Epoch, ...]
 ) -> None:
     """Refuse steps of which the accountant says nothing."""
-    if not isinstance(noise, EpochNoise) or not any(epoch.private for epoch in plan):
+    if not isinstance(noise, CentralEpochs) or not any(epoch.private for epoch in plan):
         return
     limit = smoothest(loss, noise.radius)
     if noise.accountant != "every-step" and step > 2.0 / limit:
         remedy = (
-            f"steps may expand beyond 2/L* = {2.0 / limit:g}, L* = {limit:g} the largest smoothness "
-            f"of a record in mechanism.radius, and '{noise.accountant}' proves nothing then; lower "
-            "it, or use mechanism.accountant: every-step"
+            f"steps may expand beyond 2/L* = {2.0 / limit:g}, L* = {limit:g} the largest "
+            f"smoothness of a record in mechanism.radius, and '{noise.accountant}' proves nothing "
+            "then; lower it, or use mechanism.accountant: every-step"
         )
         raise bad_field("task.step_size", step, remedy)
     if noise.accountant == "secret-order" and order == "ig":

@@ -1,4 +1,4 @@
-"""What is minimised: G(x) = mean f(x; record) + psi(x), its least value, and the ceiling on both."""
+"""What is minimised: G(x) = mean f(x; record) + psi(x), its least value, and a ceiling on it."""
 
 import math
 from typing import NamedTuple
@@ -74,9 +74,7 @@ class Problem(NamedTuple):
         return x, self.value(x)
 
 
-def ceiling(
-    problem: Problem, start: Floats, step: float, epochs: int, sigma: float
-) -> float:
+def ceiling(problem: Problem, start: Floats, step: float, epochs: int, sigma: float) -> float:
     """Return what the excess risk of DP-ShuffleG is at most: Corollary 4.5.1 of 004.
 
     |x_1 - x*|^2/(eta n K) + 10 eta^2 n^2 s L (1 + ln K) + 12 eta^2 n d sigma^2 L* (1 + ln K), s the
@@ -99,7 +97,7 @@ def ceiling(
     spread = float(np.square(at).sum(axis=1).mean())
     logs = 1.0 + math.log(epochs)
     apart = float(np.square(start - best).sum())
-    return (
+    return float(
         apart / (step * n * epochs)
         + 10.0 * step**2 * n**2 * spread * float(smooth.mean()) * logs
         + 12.0 * step**2 * n * d * sigma**2 * float(smooth.max()) * logs

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from raydp_sim.mechanisms.epoch_noise import EpochNoise
+from raydp_sim.mechanisms.central_epochs import CentralEpochs
 from raydp_sim.tasks.shuffled_gradients import accounting
 from raydp_sim.tasks.shuffled_gradients.plan import Epoch, private_epochs, tail
 
@@ -15,7 +15,7 @@ _SAYS = {
 
 
 def accountants(
-    noise: EpochNoise, plan: tuple[Epoch, ...], records: int, delta: float, order: str
+    noise: CentralEpochs, plan: tuple[Epoch, ...], records: int, delta: float, order: str
 ) -> dict[str, list[Any]]:
     """Return a column each: name, epsilon at delta, what it assumes, and whether it is charged.
 

@@ -10,12 +10,12 @@ from pydantic import Field
 from raydp_sim.datasets.public_private import PublicRecords
 from raydp_sim.errors import RunError, bad_field
 from raydp_sim.mechanisms.base import Counts, Mechanism, Positive
-from raydp_sim.mechanisms.epoch_noise import EpochNoise
+from raydp_sim.mechanisms.central_epochs import CentralEpochs
 from raydp_sim.mechanisms.randomizer import Randomizer
 from raydp_sim.metrics.streams import released, simulation_only
 from raydp_sim.privacy.events import Release
 from raydp_sim.random import ClientStream, Stream
-from raydp_sim.stream.batches import Order, Reports
+from raydp_sim.stream.batches import Reports
 from raydp_sim.tasks.base import (
     Answer,
     Arrays,
@@ -38,6 +38,7 @@ from raydp_sim.tasks.shuffled_gradients.plan import Algorithm, Epoch, epochs, pr
 from raydp_sim.tasks.shuffled_gradients.reference import accountants
 from raydp_sim.tasks.shuffled_gradients.regularisers import RegulariserName
 from raydp_sim.tasks.shuffled_gradients.trials import OrderName
+
 
 class ShuffledGradients(Task):
     """Minimise a mean loss over private records, with the help of public ones (004, chapter 4).
@@ -84,7 +85,7 @@ class ShuffledGradients(Task):
                 "data": {"kind": "shifted-standin", "records": 41, "dimension": 3},
             },
             "mechanism": {
-                "kind": "epoch-noise",
+                "kind": "central-epochs",
                 "radius": 5.0,
                 "gradient_clip": 2.0,
                 "target": {"epsilon": 4.0, "delta": 1e-6},
@@ -94,7 +95,7 @@ class ShuffledGradients(Task):
     adaptive = True
     open_ended = False
     sums_cut = False
-    holds = True
+    keeps_records = True
     algorithm: Algorithm = "private"
     order: OrderName = "rr"
     loss: LossName
@@ -144,8 +145,8 @@ class ShuffledGradients(Task):
     def calibrated(self, setting: Setting) -> Mechanism | None:
         """Return the mechanism with the least noise that meets its target in these epochs."""
         given = setting.mechanism
-        if not isinstance(given, EpochNoise) or given.target is None:
-            return given if isinstance(given, EpochNoise) else None
+        if not isinstance(given, CentralEpochs) or given.target is None:
+            return given if isinstance(given, CentralEpochs) else None
         plan, bound = self.epochs(setting.clients), given.bound
         checks.check_mechanism(self.algorithm, given, setting.trust.name)
         checks.check_steps(self.loss, self.order, self.step_size, given, plan)
@@ -162,7 +163,7 @@ class ShuffledGradients(Task):
                 every_step=given.accountant == "every-step",
             )
         known = {"sigma": sigma * (1.0 + 1e-11), "target": None}
-        return EpochNoise.model_validate({**given.model_dump(), **known})
+        return CentralEpochs.model_validate({**given.model_dump(), **known})
 
     def drawn_order(self, release: int) -> int | None:
         """Return the release's own order, or the first one where there is but one."""
@@ -213,12 +214,17 @@ class ShuffledGradients(Task):
         return {"parts": (), "order": None}
 
     def fold(self, setting: Setting, ask: Ask, reader: int, accumulator: Any, batch: Batch) -> Any:
-        """Keep records with who sent them, and the order that the shuffler says."""
-        if isinstance(batch, Order):
-            return {**accumulator, "order": batch.places}
+        """Keep records with who sent them."""
         assert isinstance(batch, Reports)  # the learner is trusted, and there is no other way
-        part = batch.senders.listed().client, np.array(batch.payload).reshape(len(batch.payload), -1)
+        part = (
+            batch.senders.listed().client,
+            np.array(batch.payload).reshape(len(batch.payload), -1),
+        )
         return {**accumulator, "parts": (*accumulator["parts"], part)}
+
+    def ordered(self, accumulator: Any, places: NDArray[np.int64]) -> Any:
+        """Keep the order that the shuffler says."""
+        return {**accumulator, "order": places}
 
     def step(
         self,
@@ -241,7 +247,7 @@ class ShuffledGradients(Task):
             raise RunError("the shuffler gave no order of the records; nothing was released")
         point = self._played(setting, ask, private, epoch, places, state["point"], stream)
         after = {**state, "epoch": np.asarray(number + 1), "point": point}
-        sigma = ask.mechanism.need_sigma() if _noisy(ask, epoch) else 0.0
+        sigma = _sigma(ask, epoch)
         public = {
             "epoch": np.array([number + 1, epoch.private, len(places) - epoch.private]),
             "sigma": np.array([sigma]),
@@ -254,7 +260,7 @@ class ShuffledGradients(Task):
 
     def event(self, setting: Setting, ask: Ask, formed: Formed) -> Release | None:
         """Return the epoch as what it is; of records without noise nothing is known."""
-        if not isinstance(ask.mechanism, EpochNoise):
+        if not isinstance(ask.mechanism, CentralEpochs):
             return None
         together = private_epochs(self.epochs(formed.reports)) if self.order == "so" else None
         return ask.mechanism.epoch(formed.reports, together)
@@ -305,7 +311,7 @@ class ShuffledGradients(Task):
             ),
         }
         noise = setting.mechanism
-        if number == self.rounds and isinstance(noise, EpochNoise):
+        if number == self.rounds and isinstance(noise, CentralEpochs):
             records = private + others
             plan = self.epochs(records)
             columns = accountants(noise, plan, records, setting.delta, self.order)
@@ -317,7 +323,7 @@ class ShuffledGradients(Task):
     def _ask(self, setting: Setting, epoch: Epoch, held: bool) -> Ask:
         """Ask for all records, or for nothing where they are held; the epoch says what is used."""
         mechanism = setting.mechanism
-        if isinstance(mechanism, EpochNoise):
+        if isinstance(mechanism, CentralEpochs):
             share = 0.0 if epoch.private == 0 else 1.0
             if 0 < epoch.private < setting.clients:
                 share = self.share
@@ -350,9 +356,9 @@ class ShuffledGradients(Task):
         clip = getattr(ask.mechanism, "gradient_clip", None) or np.inf
         if self.algorithm == "public-only":
             clip = np.inf  # nothing private is there to be hidden
-        if _noisy(ask, epoch):
+        if sigma := _sigma(ask, epoch):
             noise = stream.generator().standard_normal((n, len(point)))
-            noise *= ask.mechanism.need_sigma()  # type: ignore[attr-defined]
+            noise *= sigma
         first = None if noise is None else noise[: epoch.private]
         along = (private.features, private.targets, places[: epoch.private])
         x = steps(self.loss, point, *along, self.step_size, clip, first)
@@ -366,8 +372,10 @@ class ShuffledGradients(Task):
         return regularisers.prox(self.regulariser, self.weight, x, self.step_size, n)
 
 
-def _noisy(ask: Ask, epoch: Epoch) -> bool:
-    return epoch.noisy and isinstance(ask.mechanism, EpochNoise)
+def _sigma(ask: Ask, epoch: Epoch) -> float:
+    """Return the noise of an epoch's steps; 0 if they have none."""
+    noise = ask.mechanism
+    return noise.need_sigma() if epoch.noisy and isinstance(noise, CentralEpochs) else 0.0
 
 
 def _split(records: Floats) -> tuple[Floats, Floats]:

@@ -112,7 +112,9 @@ def _clipped(problem: Problem, x: Floats, rows: Floats, targets: Floats, clip: f
         return direction
     slope = losses.slopes(problem.loss, np.einsum("erd,rd->er", x, rows), targets)
     length = np.abs(slope) * np.sqrt(np.einsum("rd,rd->r", rows, rows))
-    return np.asarray((slope * np.minimum(1.0, clip / np.maximum(length, 1e-300)))[..., None] * rows)
+    return np.asarray(
+        (slope * np.minimum(1.0, clip / np.maximum(length, 1e-300)))[..., None] * rows
+    )
 
 
 def start_of(loss: str, runs: int, width: int, place: Stream) -> Floats:

@@ -25,7 +25,7 @@ _DELTA = 1e-12
 Accountant = Literal["pabi", "secret-order", "every-step"]
 
 
-class EpochNoise(Mechanism):
+class CentralEpochs(Mechanism):
     """Clients send records as they are; a trusted learner's steps along them have noise.
 
     A step moves by eta (g + N(0, sigma^2 I)), |g| <= G, so that one record moves it by 2 G eta at
@@ -46,7 +46,7 @@ class EpochNoise(Mechanism):
         share: of an epoch's steps that are along private records; the task fills it in.
     """
 
-    kind: ClassVar[str] = "epoch-noise"
+    kind: ClassVar[str] = "central-epochs"
     where: ClassVar[Literal["client", "aggregator"]] = "aggregator"
     guarantee: ClassVar[Literal["pure", "approximate", "shuffled-only", "none"]] = "approximate"
     epsilon_field: ClassVar[str] = "sigma"
@@ -111,7 +111,7 @@ class EpochNoise(Mechanism):
             return mean
         return mean + stream.generator().normal(scale=self._spread(clients), size=len(mean))
 
-    def calibrated(self, releases: int) -> "EpochNoise":
+    def calibrated(self, releases: int) -> "CentralEpochs":
         """Return the mechanism as it is: the task knows its epochs, and finds the noise."""
         return self
 
