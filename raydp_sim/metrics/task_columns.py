@@ -105,9 +105,9 @@ TASKS = {
             "shown": yes_or_no("whether the iterate is released"),
         },
     ),
-    "accountants": Described(
+    "epoch-accountants": Described(
         RELEASED,
-        "an accountant of the whole run, at its end",
+        "an accountant of a run of shuffled gradients, at its end",
         {
             "accountant": text("its name"),
             "epsilon": real("", "at privacy.delta, converted as 004 does"),

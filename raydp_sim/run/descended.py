@@ -50,17 +50,17 @@ def section(scenario: Scenario, folder: Path) -> dict[str, Any]:
         "shown": _SHOWN[task.released],
         "order": _KNOWN[task.order],
         "step_size": task.step_size,
-        "tuning": _TUNING,
     }
     if isinstance(noise, CentralEpochs):
-        rows = [
-            row for row in streams.read(folder, "accountants").to_pylist() if not row["repetition"]
-        ]
+        rows = streams.read(folder, "epoch-accountants").to_pylist()
         kept = ("accountant", "epsilon", "assumes", "charged")
         found |= {
             "accountant": _RESTS[noise.accountant],
             "sigma": noise.need_sigma(),
-            "accountants": [{name: row[name] for name in kept} for row in rows],
+            "tuning": _TUNING,
+            "accountants": [
+                {name: row[name] for name in kept} for row in rows if row["repetition"] == 0
+            ],
         }
     if uses and isinstance(held, PublicRecords):
         found["public"] = f"{held.shift}{_CAUTION}"

@@ -72,6 +72,29 @@ class ShuffledGradients(Task):
         {
             "task": {
                 "rounds": 3,
+                "algorithm": "pub-priv",
+                "loss": "ridge",
+                "regulariser": "l2",
+                "weight": 0.1,
+                "step_size": 0.01,
+                "released": "epochs",
+            },
+            "trust": "central",
+            "population": {
+                "clients": 41,
+                "data": {"kind": "shifted-standin", "like": "crime", "records": 41},
+            },
+            "mechanism": {
+                "kind": "central-epochs",
+                "radius": 6.0,
+                "gradient_clip": 2.0,
+                "accountant": "secret-order",
+                "target": {"epsilon": 4.0, "delta": 1e-6},
+            },
+        },
+        {
+            "task": {
+                "rounds": 3,
                 "algorithm": "interleaved",
                 "order": "ig",
                 "loss": "mean",
@@ -315,7 +338,7 @@ class ShuffledGradients(Task):
             records = private + others
             plan = self.epochs(records)
             columns = accountants(noise, plan, records, setting.delta, self.order)
-            found["accountants"] = released(columns)
+            found["epoch-accountants"] = released(columns)
         return found
 
     # Parts.
