@@ -244,7 +244,13 @@ def test_all_figures_ship() -> None:
     thesis += ["seeds/000-table-3.1", "seeds/000-table-7.1", "seeds/000-user-level"]
     papers = ["seeds/001-trade-offs", *(f"seeds/002-figure-{i}" for i in range(1, 6))]
     gradients = [f"seeds/004-figure-{i}" for i in ("4.2", "c.1", "c.2", "c.3", "c.4")]
-    assert FIGURES == [*thesis, *papers, "seeds/003-sampling-and-levels", *gradients]
+    assert FIGURES == [
+        *thesis,
+        *papers,
+        "seeds/003-sampling-and-levels",
+        *gradients,
+        "seeds/004-shifts",
+    ]
 
 
 @pytest.mark.parametrize("name", FIGURES)
