@@ -153,6 +153,9 @@ class ShuffledGradients(Task):
         noise = checks.check_mechanism(self.algorithm, setting.mechanism, setting.trust.name)
         checks.check_steps(self.loss, self.order, self.step_size, noise, plan)
         checks.check_public(setting.held_out, plan, setting.clients)
+        if self.loss != "mean" and noise.on_out_of_range == "clip":
+            remedy = "it would scale a record's target too; refuse, or scale features beforehand"
+            raise bad_field("mechanism.on_out_of_range", noise.on_out_of_range, remedy)
         if self.algorithm == "interleaved" and not self.public_noise:
             remedy = "later public steps hide private ones by their noise; leave it out"
             raise bad_field("task.public_noise", self.public_noise, remedy)

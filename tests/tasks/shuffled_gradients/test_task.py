@@ -247,6 +247,14 @@ BAD = {
         "mechanism.kind",
     ),
     "plain": (gradients({"algorithm": "plain"}), "task.algorithm"),
+    "budget": (
+        gradients(privacy={"delta": 1e-6, "budget": {"epsilon": 9.0, "delta": 1e-6}}),
+        "privacy.budget.epsilon",
+    ),
+    "clipped targets": (
+        gradients({"loss": "ridge"}, {**NOISE, "on_out_of_range": "clip"}),
+        "mechanism.on_out_of_range",
+    ),
     "outside": (gradients(mechanism={**NOISE, "radius": 0.5}), "population.data"),
 }
 
