@@ -81,7 +81,7 @@ def test_a_shipped_scenario_runs(name: str, tmp_path: Path, request: pytest.Fixt
     result = raydp_sim.run(shipped()[name], out=tmp_path / "run", **overrides)
     assert result.summary["metrics"]["releases"] == min(2, result.summary["rounds"])
     # Where there are several readers, each has an error of its own; iterations have one of means.
-    columns = ("squared_error_cohort", "squared_error_public", "squared_error")
+    columns = ("squared_error_cohort", "squared_error_public", "squared_error", "excess_risk")
     (error,) = [name for name in columns if name in result.metrics.schema.names]
     assert np.isfinite(result.metrics[error].to_numpy()).all()
     assert not pictured or (tmp_path / "run" / "plot.png").stat().st_size > 10_000
