@@ -5,7 +5,7 @@ from raydp_sim.errors import InputError, bad_field
 from raydp_sim.mechanisms.bare_records import BareRecords
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.mechanisms.central_epochs import CentralEpochs
-from raydp_sim.tasks.shuffled_gradients.losses import LossName
+from raydp_sim.tasks.shuffled_gradients.losses import Floats, LossName, smoothness
 from raydp_sim.tasks.shuffled_gradients.plan import Algorithm, Epoch
 from raydp_sim.tasks.shuffled_gradients.trials import OrderName
 
@@ -57,6 +57,24 @@ def check_steps(
             f"{noise.radius:g}; give gradient_clip, which makes them"
         )
         raise bad_field("mechanism.lipschitz", noise.lipschitz, remedy)
+
+
+def check_public_steps(
+    loss: LossName,
+    step: float,
+    noise: Noise,
+    plan: tuple[Epoch, ...],
+    records: int,
+    features: Floats,
+) -> None:
+    """Refuse public records after private ones along which steps may expand (max(L*, L~*))."""
+    mixed = any(0 < epoch.private < records and epoch.noisy for epoch in plan)
+    if not mixed or not isinstance(noise, CentralEpochs) or noise.accountant == "every-step":
+        return
+    limit = float(smoothness(loss, features).max())
+    if step > 2.0 / limit:
+        remedy = f"steps along public records may expand beyond 2/L~* = {2.0 / limit:g}; lower it"
+        raise bad_field("task.step_size", step, remedy)
 
 
 def check_public(held: object, plan: tuple[Epoch, ...], records: int) -> None:

@@ -153,6 +153,10 @@ class ShuffledGradients(Task):
         noise = checks.check_mechanism(self.algorithm, setting.mechanism, setting.trust.name)
         checks.check_steps(self.loss, self.order, self.step_size, noise, plan)
         checks.check_public(setting.held_out, plan, setting.clients)
+        if isinstance(setting.held_out, PublicRecords):
+            rows = self._problem(setting.held_out.records[: setting.clients]).features
+            step, known = self.step_size, (plan, setting.clients, rows)
+            checks.check_public_steps(self.loss, step, noise, *known)
         if self.loss != "mean" and noise.on_out_of_range == "clip":
             remedy = "it would scale a record's target too; refuse, or scale features beforehand"
             raise bad_field("mechanism.on_out_of_range", noise.on_out_of_range, remedy)

@@ -30,3 +30,11 @@ class FewWaves(Waves):
     def pair(self) -> Pair:
         found = super().pair()
         return found._replace(public=found.public[:2])
+
+
+class LongWaves(Waves):
+    """The same with public records that are ten times as long."""
+
+    def pair(self) -> Pair:
+        found = super().pair()
+        return found._replace(public=10.0 * found.public)

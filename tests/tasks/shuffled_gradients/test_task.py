@@ -208,6 +208,13 @@ BAD = {
         gradients({"algorithm": "interleaved"}, data={"kind": WAVES["kind"].replace(":", ":Few")}),
         "an epoch takes 3 public records, n - n_d; there are 2",
     ),
+    "long public records": (
+        gradients(
+            {"algorithm": "interleaved", "loss": "ridge", "step_size": 0.05},
+            data={"kind": WAVES["kind"].replace(":", ":Long")},
+        ),
+        "task.step_size is 0.05; steps along public records",
+    ),
     "S": (gradients({"algorithm": "priv-pub", "share": 0.1}), "task.share"),
     "S at K": (gradients({"algorithm": "priv-pub", "share": 1.0}), "task.share"),
     "silent public steps": (
