@@ -79,7 +79,7 @@ def test_interleaved_is_best_on_mnist_69_whatever_order_and_share(name: str) -> 
     assert panels or name == "004-figure-c.3"
     for panel in panels:
         others = [value(name, panel, each) for each in CURVES if each != "interleaved"]
-        assert value(name, panel, "interleaved") < 0.7 * min(others)
+        assert value(name, panel, "interleaved") < 0.8 * min(others)
 
 
 def test_a_run_prints_what_is_shown(tmp_path, monkeypatch) -> None:
