@@ -27,6 +27,7 @@ class BareRecords(Mechanism):
 
     kind: ClassVar[str] = "bare-records"
     guarantee: ClassVar[Literal["pure", "approximate", "shuffled-only", "none"]] = "none"
+    compared: ClassVar[bool] = False
     source: ClassVar[str] = "no noise"
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"dimension": 2, "radius": 1.0},)
 

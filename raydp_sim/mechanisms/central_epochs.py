@@ -49,6 +49,7 @@ class CentralEpochs(Mechanism):
     kind: ClassVar[str] = "central-epochs"
     where: ClassVar[Literal["client", "aggregator"]] = "aggregator"
     guarantee: ClassVar[Literal["pure", "approximate", "shuffled-only", "none"]] = "approximate"
+    compared: ClassVar[bool] = False  # it is made for steps, not for means
     epsilon_field: ClassVar[str] = "sigma"
     source: ClassVar[str] = "Jiang 2025, Algorithm 3"
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
