@@ -12,14 +12,15 @@ from raydp_sim.actors.planning import Planning
 from raydp_sim.actors.seeds import opened
 from raydp_sim.errors import RunError
 from raydp_sim.mechanisms.wires.fixed import add
+from raydp_sim.privacy.ledger.store import canonical
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario, setting_of
 from raydp_sim.schedule.batch import Cohort
-from raydp_sim.stream.batches import Reports, Shuffled, Slotted, Summed
+from raydp_sim.stream.batches import Order, Reports, Shuffled, Slotted, Summed
 from raydp_sim.stream.shuffle import Gathered, interleave
 from raydp_sim.tasks.base import Arrays, Ask, Formed
 
-_STATE, _PUBLIC = "state", "public"
+_STATE, _PUBLIC, _HELD = "state", "public", "held"
 
 
 def _groups(reader: int) -> tuple[str, str]:
@@ -37,7 +38,9 @@ def state_of(reader: int, saved: dict[str, Arrays] | None) -> dict[str, Arrays] 
     if saved is None:
         return None
     state, public = _groups(reader)
-    return {_STATE: saved.get(state, {}), _PUBLIC: saved.get(public, {})}
+    own = {_STATE: saved.get(state, {}), _PUBLIC: saved.get(public, {})}
+    # Who sent what the server still holds; nobody else's business.
+    return own if reader or _HELD not in saved else {**own, _HELD: saved[_HELD]}
 
 
 class AggregatorActor:
@@ -178,6 +181,8 @@ class ServerActor(AggregatorActor):
         """Start a repetition with an empty inbox."""
         super().begin(repetition, saved)
         self.inbox = Inbox()
+        held = (saved or {}).get(_HELD)
+        self.senders: Ids | range | None = None if held is None else canonical(held["senders"])
         self.closed: dict[int, tuple[Gathered, NDArray[np.int64] | None]] = {}
         self.planning = Planning(self.scenario, repetition)
 
@@ -209,6 +214,11 @@ class ServerActor(AggregatorActor):
         Nobody drops a report unseen here: if the server is not trusted, those that are not used
         are paid for as well.
         """
+        if head.held:
+            if self.senders is None:
+                raise RunError(f"release {release} is of what was sent before, and nothing was")
+            nothing = {"messages": 0, "duplicates": 0, "bytes": 0}
+            return {"reports": len(self.senders), **nothing}, self.senders
         batch = self.inbox.close(release)
         counts, slots = batch_counts(batch, head, cohort)
         self.closed[release] = batch, slots
@@ -224,9 +234,28 @@ class ServerActor(AggregatorActor):
 
     def step(self, release: int, *arguments: Any) -> tuple[Ask | None, Arrays, Arrays]:
         """Fold the closed batch and make the release; called only once it is paid for."""
-        self._fold(release, self.handed(release))
-        del self.closed[release]
+        if release in self.closed:
+            self._fold(release, self.handed(release))
+            self.senders = self.closed.pop(release)[0].senders.participants()
         return super().step(release, *arguments)
+
+    def fold(self, release: int, *parts: Any) -> None:
+        """Fold an order of the shuffler's: nothing else reaches a server by this way."""
+        for part in parts:
+            if not isinstance(part, Order):
+                raise RunError(f"a server was handed {type(part).__name__}, not Order")
+            ask, task = self._ask(release), self.scenario.task
+            before = self.accumulators.get(release)
+            if before is None:
+                before = task.zero(self.setting, ask, self.reader)
+            self.accumulators[release] = task.ordered(before, part.places)
+
+    def checkpoint(self) -> dict[str, Arrays]:
+        """Return the state, and who sent what it holds if later releases are made of that."""
+        saved = super().checkpoint()
+        if self.senders is not None and self.scenario.task.keeps_records:
+            saved[_HELD] = {"senders": np.asarray(self.senders, np.uint32)}
+        return saved
 
     def discard(self, release: int) -> None:
         """Drop a batch that is too small to be used."""

@@ -94,6 +94,12 @@ class Collecting:
     def _asked(self, dispatch: Dispatch, asked: Asked) -> None:
         crew, scenario, head = self.crew, self.crew.scenario, asked.head
         dispatch.asked = asked
+        if head.held:
+            # Nobody is asked, so there is nothing to wait for.
+            start = dispatch.time
+            self._plan(dispatch, Timing(start, start, start, asked=0))
+            self._check_collected(dispatch)
+            return
         if not scenario.scheduled and head.wanted is None:
             self._plan(dispatch, at_once(scenario.participation, dispatch.time))
             self._dispatch_all(dispatch, range(len(crew.clients)))

@@ -128,7 +128,7 @@ class Conductor:
             handed: tuple[Ref, ...] = ()
             if len(crew.readers) > 1:
                 handed = self.backend.call(crew.lead, "handed", release.release)
-            self._step(dispatch, [(), *(handed for _ in crew.readers[1:])])
+            self._step(dispatch, [self._order(dispatch), *(handed for _ in crew.readers[1:])])
             return
         head = dispatch.head
         logical = 1
@@ -138,6 +138,16 @@ class Conductor:
             logical = head.mechanism.messages_per_report
         dispatch.chunks.extend(pairwise(cuts(logical * BUCKETS, dispatch.total("bytes"))))
         self._pump(dispatch)
+
+    def _order(self, dispatch: Dispatch) -> tuple[Ref, ...]:
+        """Have the shuffler say in which order the server takes what it holds, if a task asks."""
+        orderer, task = self.crew.orderer, self.crew.scenario.task
+        number = task.drawn_order(dispatch.release)
+        if orderer is None or number is None:
+            return ()
+        return self.backend.call(
+            orderer, "order", dispatch.release, number, dispatch.total("reports")
+        )
 
     def _promote(self, dispatch: Dispatch) -> None:
         """Hand on what is sealed for readers that are promoted with a release.

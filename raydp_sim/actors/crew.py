@@ -110,6 +110,10 @@ class Crew:
             more = [backend.spawn(FollowerActor, others, reader) for reader in range(1, len(names))]
             self.readers, self.collectors = [lead, *more], [lead]
         self.lead = self.readers[0]
+        # Beside a trusted server, for tasks that take what it holds in an order it does not choose.
+        self.orderer: Actor | None = None
+        if not scenario.trust_model.shuffled and task.drawn_order(0) is not None:
+            self.orderer = backend.spawn(ShufflerActor, others)
         direct = self.levels is not None and self.levels.direct
         # Whom clients send to: collectors, and analysts whose keys take no other way.
         self.receivers = [*self.collectors, *(self.readers[1:] if direct else ())]
@@ -199,6 +203,8 @@ class Crew:
         ]
         if self.apart:
             calls += [self.backend.call(c, "begin", repetition) for c in self.collectors]
+        if self.orderer is not None:
+            calls.append(self.backend.call(self.orderer, "begin", repetition))
         # Also where clients decide for themselves: a task may ask for a size or for slots.
         schedule, absent = (saved or {}).get("schedule") or None, self._absent(population)
         calls.append(self.backend.call(self.collectors[0], "plan", schedule, absent))
@@ -268,6 +274,8 @@ class Crew:
     def actors(self) -> list[Actor]:
         """Return every actor once."""
         shufflers = self.collectors if self.apart else []
+        if self.orderer is not None:
+            shufflers = [*shufflers, self.orderer]
         return [*self.clients, *shufflers, *self.readers, self.ledger, self.metrics]
 
     def stop(self) -> None:

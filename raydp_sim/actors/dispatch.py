@@ -101,7 +101,8 @@ class Dispatch:
             messages=self.total("messages"),
             duplicates=self.total("duplicates"),
             clipped=clipped,
-            truth=np.sum([receipt.truth for receipt in receipts], axis=0),
+            # Where nobody was asked there is nothing to add, whatever the truth's length.
+            truth=sum((receipt.truth for receipt in receipts), start=np.zeros(1, np.int64)),
             seen=np.sum(seen, axis=0) if seen else None,
             groups=np.sum(groups, axis=0) if groups else None,
         )

@@ -8,7 +8,7 @@ from raydp_sim.actors.planning import Planning
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
 from raydp_sim.schedule.batch import Cohort
-from raydp_sim.stream.batches import Recorded, Reports, Shuffled, Slotted
+from raydp_sim.stream.batches import Order, Recorded, Reports, Shuffled, Slotted
 from raydp_sim.stream.sealed import Promotion, Records, Sealed
 from raydp_sim.stream.shuffle import Permuted, permute
 from raydp_sim.tasks.base import Arrays, Ask
@@ -84,6 +84,19 @@ class ShufflerActor:
         """Hand out what is sealed for a reader that is promoted; None if nobody sent anything."""
         found = self.closed[release].promotions
         return next((each for each in found if each.reader == reader), None)
+
+    def order(self, release: int, number: int, reports: int) -> Order:
+        """Draw the order in which a trusted reader is to take its records.
+
+        Uniform, from a stream of its own; whoever is not handed it knows nothing of it.
+
+        Args:
+            release: that it is for.
+            number: of the order; releases with the same one have the same order.
+            reports: how many records there are.
+        """
+        place = self.scenario.stream(self.repetition).at("order", number)
+        return Order(release, place.generator().permutation(reports))
 
     def discard(self, release: int) -> None:
         """Drop a batch that is too small to be released."""

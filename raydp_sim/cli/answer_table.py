@@ -82,6 +82,33 @@ def print_groups(document: dict[str, Any], otherwise: int, estimated: bool = Tru
     )
 
 
+def print_accountants(summary: dict[str, Any], otherwise: int) -> None:
+    """Print what each accountant of shuffled gradients says; nothing for other runs.
+
+    Args:
+        summary: of the run.
+        otherwise: columns of characters where there is no terminal.
+    """
+    found = summary.get("gradients", {}).get("accountants")
+    if not found:
+        return
+    columns = [_first("accountant"), Column("epsilon"), Column("charged", right=False)]
+    columns.append(Column("if", right=False, wraps=True))
+    rows = [
+        Row(
+            (
+                row["accountant"],
+                _number(row["epsilon"], ".4g"),
+                "yes" if row["charged"] else "no",
+                row["assumes"],
+            )
+        )
+        for row in found
+    ]
+    click.echo()
+    tables.fitted(columns, rows, tables.width(otherwise)).show(otherwise)
+
+
 def _first(head: str) -> Column:
     return Column(head, right=False, bold=True)
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from raydp_sim.cli import tables
-from raydp_sim.cli.answer_table import print_answer, print_groups
+from raydp_sim.cli.answer_table import print_accountants, print_answer, print_groups
 from raydp_sim.cli.phrases import bits_of, epsilon, spaced
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.cli.view_table import print_views
@@ -23,6 +23,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     print_answer(summary, _PIPE)
     print_groups(summary, _PIPE)
     print_views(summary, _PIPE)
+    print_accountants(summary, _PIPE)
     folder = Path(summary["run_dir"])
     click.echo()
     places = [("run directory", folder), ("picture", folder / "plot.png")]
@@ -47,6 +48,11 @@ def facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
         # Of contextual bandits the certificate is about the linear one, and not about chance.
         lost = "linear regret" if "linear_regret" in summary["metrics"] else "regret"
         found += _recommended(summary["bandit"], lost)
+    if "gradients" in summary:
+        said = summary["gradients"]
+        names = {"algorithm": "algorithm", "shown": "released", "order": "order"}
+        names |= {"accountant": "accountant", "public": "public records", "tuning": "step size"}
+        found += [(name, said[key]) for key, name in names.items() if key in said]
     if "ended_early" in summary:
         found.append(("ended early", summary["ended_early"]))
     learning = summary.get("learning", {})
@@ -66,7 +72,8 @@ def facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if last.get("epsilon") is not None and last["epsilon"] < privacy["epsilon"]:
         proved = f"{epsilon(last['epsilon'])} at delta {last['delta']:g}"
         found.append(("epsilon, shuffled", f"{proved} for {last['view']}, by views below"))
-    if "learning" in summary and privacy.get("epsilon_seed") is not None:
+    own = "learning" in summary or "gradients" in summary
+    if own and privacy.get("epsilon_seed") is not None:
         found.append(("papers' own bound", epsilon(privacy["epsilon_seed"])))
     if privacy["guarantee"] == "none":
         found.append(("guarantee", "none: the scenario says privacy.guarantee: none"))

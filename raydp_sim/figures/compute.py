@@ -8,7 +8,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.figures import curves, errors, frequencies, regret, sketched
+from raydp_sim.figures import curves, errors, frequencies, regret, risk, sketched
 from raydp_sim.figures.errors import Value
 from raydp_sim.figures.model import Curve, Figure, FigureFile, Panel
 from raydp_sim.privacy.bound import RdpBound, Result
@@ -39,6 +39,7 @@ _OWN: dict[str, tuple[_Check, _Value]] = {
     "error": (errors.check, errors.value),
     "accuracy": (errors.check, errors.value),
     "guarantee": (errors.check, errors.value),
+    "risk": (risk.check, risk.value),
 }
 # Beyond these, formulas overflow or arrays fill the memory; nothing in the literature is near.
 _MOST = {"epsilon0": 100, "clients": 10**10, "rounds": 10**7, "alpha": 10**7}

@@ -43,6 +43,8 @@ _AXES = {
     "error": "error of the majority",
     "accuracy": "accuracy of labels",
     "guarantee": "",
+    "risk": "objective on private data",
+    "epochs": "epochs",
 }
 # A lower bound on divergences is none on epsilon once it is converted, which loses by itself.
 _SUFFIX = {
@@ -73,6 +75,7 @@ _SUFFIX = {
     ("error", "simulated"): "",
     ("accuracy", "formula"): "",
     ("guarantee", "formula"): "",
+    ("risk", "simulated"): "",
 }
 _SOLID = ("proved", "exact", "bound")
 
@@ -141,8 +144,9 @@ def _panel(
         status = rows[0]["status"]
         style, again = styles[curve], styles[curve] // len(_COLOURS)
         # Colours come again after eight curves, then with other marks and strokes.
-        drawn = status == "simulated" and panel.quantity != "regret"
-        stroke = "-" if status in _SOLID or panel.quantity == "regret" else "--"
+        joined = panel.quantity in ("regret", "risk")
+        drawn = status == "simulated" and not joined
+        stroke = "-" if status in _SOLID or joined else "--"
         if again:
             stroke = "-." if stroke == "-" else ":"
         (line,) = axis.plot(

@@ -130,6 +130,37 @@ class Sketched(Model):
     value: Literal["exact", "simulated", "gain", "full-rank"] = "exact"
 
 
+class Problem(Model):
+    """What shuffled gradients are to minimise, and how they are tried (004, section 4.7).
+
+    Fields:
+        data: a data set with private and public records, by kind.
+        loss: of a record: `mean`, `ridge` or `logistic`.
+        regulariser: `ball`, `l2` or `l1`, applied once an epoch.
+        weight: its radius or factor.
+        gradient_clip: of every gradient; those of `public-only` are left as they are.
+        share: of what is private: of epochs, or of the steps of an epoch.
+        order: of private records: `ig` as given, `so` shuffled once, `rr` anew in every epoch.
+        accountant: `pabi`, or `secret-order`, which trusts that nobody knows the order.
+        steps: step sizes that are tried; the best by mean last loss is shown, which is not
+            accounted for.
+        tuning: runs that it is chosen by.
+        excess: whether values are above the least, or the objective itself.
+    """
+
+    data: dict[str, Any]
+    loss: Literal["mean", "ridge", "logistic"]
+    regulariser: Literal["ball", "l2", "l1"]
+    weight: _Positive
+    gradient_clip: _Positive = 10.0
+    share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    order: Literal["ig", "so", "rr"] = "rr"
+    accountant: Literal["pabi", "secret-order"] = "pabi"
+    steps: Annotated[tuple[_Positive, ...], Field(min_length=1)]
+    tuning: Annotated[int, Field(ge=1, le=1000)] = 3
+    excess: bool = False
+
+
 class Curve(Model):
     """How a curve is computed: from a mechanism, a formula, other curves, or a bandit's runs.
 
@@ -141,6 +172,7 @@ class Curve(Model):
         bandit: instead, the regret of one, played on instances that all curves have in common.
         frequencies: instead, the error of an estimated distribution.
         sketched: instead, the error of a mean of sketched vectors.
+        gradients: instead, an algorithm of shuffled gradients, played on the panel's problem.
         model: `local`, a report has the loss epsilon0; `shuffle`, the release has (epsilon, delta).
         accountant: which finds the local loss behind the shuffler: `thm531` (000 Theorem 5.3.1),
             `clones` (Feldman et al. 2021, divergences), `sms` (the same pair, one message, delta
@@ -163,6 +195,9 @@ class Curve(Model):
     bandit: Bandit | None = None
     frequencies: Frequencies | None = None
     sketched: Sketched | None = None
+    gradients: (
+        Literal["plain", "private", "priv-pub", "pub-priv", "interleaved", "public-only"] | None
+    ) = None
     model: Literal["local", "shuffle"] = "local"
     accountant: Literal[
         "best",
@@ -196,14 +231,15 @@ class Panel(Model):
         quantity: `rdp`, the divergence of one event; `epsilon` of a whole run; `mse`, the mean
             squared error of a mean; `bits` of a client's report; `regret` of a bandit; `l1`, the
             error of an estimated distribution; `likelihood` of a bit; `information` of a bit about
-            a sign; `sketched`, the mean squared error of a mean of sketched vectors; of private
-            majorities `gamma`, the noise function and what it gains, `error`, `accuracy` of labels,
-            and `guarantee`, its parameters.
+            a sign; `sketched`, the mean squared error of a mean of sketched vectors; `risk`, the
+            objective of shuffled gradients after an epoch; of private majorities `gamma`, the noise
+            function and what it gains, `error`, `accuracy` of labels, and `guarantee`, its parameters.
         sweep: what the x axis shows.
         values: where the curves are computed.
         x_scale: of the x axis.
         y_scale: of the y axis.
         fixed: every other parameter.
+        problem: what shuffled gradients minimise, for `risk`.
         curves: bounds by name for `rdp` and `epsilon`, else names of `figure.curves`.
     """
 
@@ -222,6 +258,7 @@ class Panel(Model):
         "error",
         "accuracy",
         "guarantee",
+        "risk",
     ]
     sweep: Literal[
         "alpha",
@@ -244,11 +281,13 @@ class Panel(Model):
         "asked",
         "queries",
         "right",
+        "epochs",
     ]
     values: Annotated[tuple[_Positive, ...], Field(min_length=1, max_length=10_000)]
     x_scale: Literal["log", "linear"] = "log"
     y_scale: Literal["log", "linear"] = "log"
     fixed: Fixed
+    problem: Problem | None = None
     curves: Annotated[tuple[str, ...], Field(min_length=1)]
 
 

@@ -1,5 +1,7 @@
 """Play a figure: read its file, compute it, and leave a run directory behind."""
 
+import csv
+import io
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -95,6 +97,7 @@ def play(
         watcher.panel(name, len(panel.values) * len(panel.curves))
         tables[name] = compute.table(file.figure, panel, watcher.row)
         write_table(folder / "figure" / f"{name}.parquet", tables[name])
+    write_durable(folder / "figure" / "all.csv", _csv(tables))
     watcher.claims(len(file.claims))
     verdicts = [claims.judge(claim, file.figure) for claim in file.claims]
     write_durable(folder / "plot.png", draw(file.figure, tables))
@@ -111,6 +114,19 @@ def play(
     }
     write_durable(folder / "summary.json", (json.dumps(summary, indent=2) + "\n").encode())
     return Played(summary, folder, tables)
+
+
+def _csv(tables: Mapping[str, pa.Table]) -> bytes:
+    """Return all panels in one table, for whoever keeps what took long to compute."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(("panel", "sweep", "x", "curve", "status", "value", "spread", "note"))
+    for name, table in tables.items():
+        sweep = table.column_names[0]
+        for row in table.to_pylist():
+            told = (row[key] for key in ("curve", "status", "value", "spread", "note"))
+            writer.writerow((name, sweep, f"{row[sweep]:g}", *told))
+    return sink.getvalue().encode()
 
 
 def _create(folder: Path, file: FigureFile) -> None:
@@ -131,5 +147,6 @@ def _known_keys() -> set[str]:
         model.Bandit,
         model.Frequencies,
         model.Sketched,
+        model.Problem,
     )
     return {key for each in (FigureFile, model.Figure, *sections) for key in each.model_fields}

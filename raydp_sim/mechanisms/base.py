@@ -85,6 +85,8 @@ class Mechanism(Piece):
     tight: ClassVar[bool] = False
     # Whether a report is a vector of an l2 ball and normal noise of `noise_multiplier`.
     normal: ClassVar[bool] = False
+    # Whether its error for one mean says something beside others' (`compare`).
+    compared: ClassVar[bool] = True
     # The fields that hold the guarantee of one report or release; the second may be None.
     epsilon_field: ClassVar[str] = "epsilon_local"
     delta_field: ClassVar[str | None] = None

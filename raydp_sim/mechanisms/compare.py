@@ -139,7 +139,8 @@ def catalogue(
         [('linf', 'linf ball', 3), ('2rr', 'bit', 1)]
     """
     found = []
-    for kind in MECHANISMS.kinds if kinds is None else kinds:
+    comparable = [kind for kind, cls in MECHANISMS.kinds.items() if cls.compared]
+    for kind in comparable if kinds is None else kinds:
         progress(kind)
         found.append(_entry(MECHANISMS.kinds[kind], budget, shuffle))
     return sorted(found, key=_order)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from raydp_sim.metrics import streams
 from raydp_sim.metrics.bandits import draw_batches, draw_regret
+from raydp_sim.metrics.descent import draw_descent
 from raydp_sim.metrics.estimates import last_estimate
 from raydp_sim.metrics.level_panels import draw_followed, followed
 from raydp_sim.metrics.panels import BLUE, GREEN, ORANGE, PINK, draw_estimate, draw_groups
@@ -85,6 +86,8 @@ def plot_run(
         # Where everyone trains alone there is no common model whose accuracy would have a price.
         panels = (draw_accuracy, draw_price, draw_loss) if tested else (draw_accuracy, draw_loss)
         drawn += [partial(draw, folder=metrics) for draw in panels]
+    elif streams.read(metrics, "epochs").num_rows:
+        drawn.append(partial(draw_descent, folder=metrics))
     else:
         drawn.append(partial(_errors, table=table, withheld=withheld, expected=expected))
     spending = _spending_twice if trained else _spending

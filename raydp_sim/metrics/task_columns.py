@@ -41,6 +41,8 @@ ERRORS = {
     "majority_accuracy": real("share", "of majorities without noise that are right, so far"),
     "divergence": real("nats", "of GNMax's release, at the order that its noise was found at"),
     "data_dependent_divergence": real("nats", "of it given the votes, which must not be released"),
+    "objective": real("", "G of the iterate over the private records"),
+    "excess_risk": real("", "the same above its least value"),
     "squared_error_public": real("share squared", "of what the public sees, against everyone"),
 }
 
@@ -112,6 +114,28 @@ TASKS = {
             "similarity_slope": real("", "s of T(m) = 1 + s (m - 1): 0 sums, 1 averages"),
             "normaliser": real("", "beta, which makes the estimate unbiased"),
             "normaliser_error": real("", "its standard error; 0 where it is exact"),
+        },
+    ),
+    "epochs": Described(
+        RELEASED,
+        "an epoch of shuffled gradients",
+        {
+            "epoch": whole("", "its number, from 1"),
+            "private_steps": whole("steps", "along private records"),
+            "public_steps": whole("steps", "along public records, after them"),
+            "sigma": real("", "standard deviation of the noise of a step; 0 if there is none"),
+            "step_size": real("", "eta"),
+            "shown": yes_or_no("whether the iterate is released"),
+        },
+    ),
+    "epoch-accountants": Described(
+        RELEASED,
+        "an accountant of a run of shuffled gradients, at its end",
+        {
+            "accountant": text("its name"),
+            "epsilon": real("", "at privacy.delta, converted as 004 does"),
+            "assumes": text("what it holds for"),
+            "charged": yes_or_no("whether it is the one that the ledger charges by"),
         },
     ),
     "public": Described(RELEASED, "a category as the public sees it", _SEEN),

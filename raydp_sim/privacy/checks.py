@@ -21,11 +21,11 @@ def check_real(event: object, name: str, above: float | None = None) -> None:
     object.__setattr__(event, name, value)
 
 
-def check_whole(event: object, name: str, most: int | None = None) -> None:
-    """Make a field a plain whole number, >= 1 and at most what is given."""
+def check_whole(event: object, name: str, most: int | None = None, least: int = 1) -> None:
+    """Make a field a plain whole number, at least and at most what is given."""
     value = getattr(event, name)
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number >= 1")
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number >= {least}")
     if most is not None and int(value) > most:
         raise ValueError(f"{name} is {value!r}; it must be at most {most}")
     object.__setattr__(event, name, int(value))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from raydp_sim.mechanisms.base import Target
+from raydp_sim.mechanisms.central_epochs import CentralEpochs
 from raydp_sim.metrics import streams
 from raydp_sim.privacy.events import GaussianRelease
 from raydp_sim.privacy.ledger import store
@@ -15,6 +16,7 @@ from raydp_sim.privacy.ledger.ledger import Ledger
 from raydp_sim.privacy.ledger.views import charged_to_all
 from raydp_sim.run.answer import answered
 from raydp_sim.run.breakdown import breakdown
+from raydp_sim.run.descended import section as descended
 from raydp_sim.run.directory import RunDir
 from raydp_sim.run.learned import learned, section
 from raydp_sim.run.prediction import measured, predict
@@ -36,6 +38,11 @@ from raydp_sim.tasks.charging import amplifies
 
 _PRESENCE = "not protected: neighbours differ in one client's data, and not in who takes part when"
 _CHOSEN = "; here that tells something of the data, by which those who stay away are chosen"
+_BY_NOISE = {
+    "pabi": "iteration: the noise of later steps",
+    "secret-order": "iteration, and an order that nobody knows",
+    "every-step": "none",
+}
 _TELLING = "; here that tells something of the data, which depend on the {by}"
 
 
@@ -69,7 +76,8 @@ def summarize(
     metrics["withheld"] = withheld / scenario.repeat
     metrics["missing"] = sum(row["missing"] for row in rows) / scenario.repeat
     parts = planned_releases(scenario, bound_mechanism(scenario))
-    reports = sum(row["batch_size"] for row in rows)
+    # Of a release that is made of what the server holds nothing was sent.
+    reports = sum(row["batch_size"] for row in rows if row["messages"])
     document: dict[str, Any] = {
         "scenario": scenario.name,
         "seed": scenario.seed,
@@ -87,6 +95,7 @@ def summarize(
         "metrics": metrics,
         **answered(scenario, run.metrics),
         **section(run.metrics, run.path, complete),
+        **descended(scenario, run.metrics),
         **recommended(run.metrics, scenario.task.named(scenario.population.data.names())),
         **_groups(scenario, run),
         **view_section(scenario, run),
@@ -219,6 +228,8 @@ def _amplification(scenario: Scenario, worst: Standing) -> dict[str, Any]:
     if not scenario.trust_model.shuffled:
         why = f"nothing is shuffled: trust is {scenario.trust}"
         used = "secret sample" if worst.sampled and worst.guarantee.amplified else none
+        if isinstance(mechanism, CentralEpochs) and worst.guarantee.amplified:
+            used = _BY_NOISE[mechanism.accountant]
         return {"used": used, "not_used": {cohort: why, batch: why}}
     unsampled = sampled(scenario, mechanism)[1]
     if not worst.guarantee.amplified:

@@ -12,7 +12,12 @@ from raydp_sim.privacy.curves.gaussian import gaussian_epsilon, gaussian_sigma
 from raydp_sim.privacy.errors import NotApplicable, Unsupported
 from raydp_sim.privacy.events import GaussianRelease, GaussianReport, LocalReport, Release
 from raydp_sim.privacy.ledger.views import charged_to_all
-from raydp_sim.scenario.accounting import planned, planned_event, planned_releases
+from raydp_sim.scenario.accounting import (
+    planned,
+    planned_event,
+    planned_releases,
+    setting_with,
+)
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.tasks.charging import amplifies
 
@@ -29,6 +34,9 @@ def calibrated(scenario: Scenario, mechanism: Mechanism) -> Mechanism:
     an even share of the target. Normal noise is not shared out evenly: releases with it are one
     release of less noise.
     """
+    own = scenario.task.calibrated(setting_with(scenario, mechanism))
+    if own is not None:
+        return own
     target, spends = mechanism.target, scenario.task.spends
     if target is not None and target.epsilon < LIMITS[0] * spends:
         remedy = f"shared between {spends} releases it is below {LIMITS[0]:g}; raise it"

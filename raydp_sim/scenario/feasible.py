@@ -136,6 +136,12 @@ def check_reach(scenario: Scenario) -> None:
 
 def _check_budget(scenario: Scenario, budget: Budget) -> None:
     mechanism = bound_mechanism(scenario)
+    if scenario.task.keeps_records:
+        remedy = (
+            "records are sent once and used in every release, so nobody can stay home later; leave "
+            "it out and give mechanism.target"
+        )
+        raise bad_field("privacy.budget.epsilon", budget.epsilon, remedy)
     if len(planned_releases(scenario, mechanism)) > 1:
         remedy = "this task has stages, and who has paid for one could not go on; leave it out"
         raise bad_field("privacy.budget.epsilon", budget.epsilon, remedy)

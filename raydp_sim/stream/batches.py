@@ -190,6 +190,19 @@ class Promoted:
 
 
 @dataclass(frozen=True, eq=False)
+class Order:
+    """In which order a trusted reader is to take what it holds; drawn by the shuffler.
+
+    Attributes:
+        release: that it is for.
+        places: a permutation of the reports, in the order of their clients.
+    """
+
+    release: int
+    places: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
 class Slotted:
     """A chunk of a batch in the order of its slots. Nothing in it names a client.
 

@@ -78,6 +78,8 @@ class Ask:
             secret, and readers are handed the batch slot by slot. No slot is handed out before
             there are clients for all of them.
         accounted: whether epsilon is worked out after the release; it is charged in any case.
+        held: whether nobody is asked: the release is made of what a trusted server was sent before,
+            and is charged to those who sent it last.
     """
 
     mechanism: Mechanism
@@ -86,6 +88,7 @@ class Ask:
     minimum: int | None = None
     slots: tuple[int, ...] | None = None
     accounted: bool = True
+    held: bool = False
 
     @property
     def wanted(self) -> int | None:
@@ -197,6 +200,8 @@ class Task(Piece):
     # cost more than the mechanism's epsilon, which is that of the run then: behind a shuffler the
     # task chooses the local loss of each batch, and the ledger refuses a dearer one.
     once: ClassVar[bool] = False
+    # Whether later releases may be made of what a trusted server was sent before (`Ask.held`).
+    keeps_records: ClassVar[bool] = False
     # Whether its rows ask what clipping took away, coordinate by coordinate (`Clipped.cut`).
     sums_cut: ClassVar[bool] = True
     # Whether its readers may hold keys and read at levels of their own (`Setting.levels`).
@@ -224,6 +229,20 @@ class Task(Piece):
     def named(self, given: tuple[str, ...]) -> tuple[str, ...]:
         """Return what the numbers of `estimate` are called; by default what the data's are."""
         return given
+
+    def calibrated(self, setting: Setting) -> Mechanism | None:
+        """Return the mechanism with the noise that meets its target in this task.
+
+        None where it is calibrated as usual, release by release; `setting` has it as it was given.
+        """
+        return None
+
+    def drawn_order(self, release: int) -> int | None:
+        """Return which of the shuffler's orders a trusted reader is told before it steps.
+
+        Releases with the same number have the same order. None where readers are told none.
+        """
+        return None
 
     @property
     def spends(self) -> int:
@@ -323,6 +342,15 @@ class Task(Piece):
         else:
             index = batch.index % messages  # a client may have sent several values
         return ask.mechanism.fold(accumulator, index, batch.payload)
+
+    def ordered(self, accumulator: Any, places: NDArray[np.int64]) -> Any:
+        """Return the accumulator with the shuffler's order, if `drawn_order` asks for one.
+
+        Args:
+            accumulator: of the release so far.
+            places: a permutation of the clients whose reports the reader holds, by their ids.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def step(

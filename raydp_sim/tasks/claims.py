@@ -10,6 +10,7 @@ from raydp_sim.privacy.events import (
     CentralRelease,
     CldpRound,
     EnsembleRelease,
+    EpochRelease,
     GaussianRelease,
     GaussianReport,
     GaussianShuffle,
@@ -17,6 +18,7 @@ from raydp_sim.privacy.events import (
     LocalReport,
     MultiMessageShuffle,
     Release,
+    SecretEpochRelease,
     SelfSampledGaussianRelease,
     SelfSampledShuffle,
     Shuffle,
@@ -264,6 +266,24 @@ def _points(event: CldpRound, mechanism: Mechanism, formed: Formed) -> str | Non
     return None if event.points <= formed.items else f"clients hold {formed.items} items each"
 
 
+def _epoch(
+    event: EpochRelease | SecretEpochRelease, mechanism: Mechanism, formed: Formed
+) -> str | None:
+    """Check what is said of an epoch against the noise of its steps and who sent records."""
+    if (wrong := _trusted(formed)) is not None:
+        return wrong
+    known = getattr(mechanism, "epoch", None)
+    if known is None:
+        return "its noise is not that of an epoch's steps"
+    stated = known(formed.reports, event.epochs if isinstance(event, SecretEpochRelease) else None)
+    if type(event) is not type(stated):
+        return "whether the order is secret is the mechanism's to say"
+    if event.noise_multiplier > stated.noise_multiplier:
+        return f"its noise is {stated.noise_multiplier:g} times the sensitivity, less than stated"
+    fits = event.steps == stated.steps and event.private >= stated.private
+    return None if fits else f"it has {stated.steps} steps, {stated.private} of them private"
+
+
 _CHECKS: dict[type, Callable[[Any, Mechanism, Formed], str | None]] = {
     LocalReport: _local,
     CentralRelease: _central,
@@ -282,4 +302,6 @@ _CHECKS: dict[type, Callable[[Any, Mechanism, Formed], str | None]] = {
     GaussianShuffle: _noisy_batch,
     SubsampledGaussianShuffle: _noisy_sample,
     CldpRound: _points,
+    EpochRelease: _epoch,
+    SecretEpochRelease: _epoch,
 }

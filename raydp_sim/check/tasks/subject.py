@@ -198,7 +198,11 @@ class TaskSubject:
         accumulator = self.task.zero(self.setting, made.ask, reader)
         for batch in batches:
             accumulator = self.task.fold(self.setting, made.ask, reader, accumulator, batch)
-        return accumulator
+        number = self.task.drawn_order(made.release)
+        if number is None:
+            return accumulator
+        places = self.stream.at("order", number).generator().permutation(made.formed.reports)
+        return self.task.ordered(accumulator, places)
 
     def public(self, formed: Formed) -> Formed:
         """Return what readers know of a batch."""

@@ -9,11 +9,13 @@ from raydp_sim.privacy.curves.numerics import Array
 from raydp_sim.privacy.events import (
     CentralRelease,
     CldpRound,
+    EpochRelease,
     GaussianRelease,
     GaussianReport,
     LaplaceRelease,
     LocalReport,
     Release,
+    SecretEpochRelease,
     SelfSampledGaussianRelease,
     SelfSampledShuffle,
     Shuffle,
@@ -53,6 +55,8 @@ class RdpBest(RdpRun):
         SelfSampledGaussianRelease,
         LaplaceRelease,
         SubsampledLaplace,
+        EpochRelease,
+        SecretEpochRelease,
         LocalReport,
         CentralRelease,
     )

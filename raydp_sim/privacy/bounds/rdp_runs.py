@@ -31,6 +31,7 @@ from raydp_sim.privacy.bounds.lower import Lower
 from raydp_sim.privacy.bounds.numeric import Numeric
 from raydp_sim.privacy.bounds.poisson_mixture import PoissonMixture
 from raydp_sim.privacy.bounds.poisson_zw import PoissonZw
+from raydp_sim.privacy.bounds.secret_order import SecretOrder
 from raydp_sim.privacy.bounds.upper import Upper
 from raydp_sim.privacy.bounds.upper1 import Upper1
 from raydp_sim.privacy.bounds.wbk import Wbk, WbkNaive
@@ -39,6 +40,7 @@ from raydp_sim.privacy.bounds.wbk_multi import WbkMulti
 from raydp_sim.privacy.composition.runs import added
 from raydp_sim.privacy.events import (
     CldpRound,
+    SecretEpochRelease,
     SelfSampledShuffle,
     Shuffle,
     SubsampledMultiMessage,
@@ -61,6 +63,7 @@ RUNS = (
     added("rdp-mixture", PoissonMixture(), (SelfSampledShuffle,)),
     added("rdp-numeric", Numeric(), (Shuffle,), quick=True),
     added("rdp-poisson-zw", PoissonZw(), (SubsampledShuffle,), status="heuristic"),
+    added("rdp-secret-order", SecretOrder(), (SecretEpochRelease,)),
     added("rdp-subsampled", Upper(), (SubsampledShuffle,)),
     added("rdp-upper1", Upper1(), (Shuffle,)),
     added("rdp-wbk", Wbk(), (SubsampledShuffle,)),

@@ -46,6 +46,8 @@ _PURE: dict[type, Callable[[Any], tuple[float, ...]]] = {
     ev.LaplaceRelease: lambda e: (e.epsilon,),
     # Adding a record costs less than removing it.
     ev.SubsampledLaplace: lambda e: (subsample(e.epsilon, 0.0, e.rate)[0],),
+    ev.EpochRelease: lambda e: (math.inf if e.private else 0.0,),
+    ev.SecretEpochRelease: lambda e: (math.inf if e.private else 0.0,),
     ev.LocalReport: _delta_free,
     ev.CentralRelease: _delta_free,
     ev.EnsembleRelease: _delta_free,

@@ -8,6 +8,7 @@ from raydp_sim.privacy.bounds.fmt23 import fmt23_limit
 from raydp_sim.privacy.composition.conversion import linear_rdp_simple
 from raydp_sim.privacy.events import (
     CldpRound,
+    EpochRelease,
     MultiMessageShuffle,
     Release,
     SelfSampledShuffle,
@@ -20,6 +21,7 @@ _OWN: dict[type, str] = {
     SubsampledShuffle: "rdp-subsampled",
     CldpRound: "rdp-cldp",
     SelfSampledShuffle: "rdp-mixture",
+    EpochRelease: "rdp-pabi",
 }
 # Different releases beyond which nothing is said: each takes its own time.
 _KINDS = 64

@@ -6,11 +6,13 @@ from raydp_sim.privacy.events import (
     CentralRelease,
     CldpRound,
     EnsembleRelease,
+    EpochRelease,
     GaussianRelease,
     GaussianReport,
     LaplaceRelease,
     LocalReport,
     Release,
+    SecretEpochRelease,
     SelfSampledGaussianRelease,
     SelfSampledShuffle,
     ShuffledRelease,
@@ -123,6 +125,17 @@ _COINS = (
     "every eligible client is charged, and each joins by a coin of its own, secret and independent "
     "of the data"
 )
+_ITERATED = (
+    "the iterates at the ends of epochs and so the last one alone, against anyone who sees those "
+    "and none inside of an epoch, if the learner that holds the records is trusted; neighbours "
+    "replace one client's data; steps do not expand, and the noise of later ones hides earlier "
+    "ones (amplification by iteration); "
+)
+_ORDERS = {
+    False: "whoever knows the order of the records learns no more",
+    True: "IF NOBODY KNOWS THE ORDER of the records, which the shuffler draws uniformly and tells "
+    "the learner alone (secret-order accountant)",
+}
 _WHO = {
     True: "every eligible client is charged, and each cohort is uniform, secret and independent "
     "of the data",
@@ -160,6 +173,8 @@ def view_of(release: Release, collector: str = "server") -> str:
     if isinstance(release, SubsampledGaussianRelease | SelfSampledGaussianRelease):
         coins = isinstance(release, SelfSampledGaussianRelease)
         view = f"{CENTRAL[1]}; {_COINS if coins else _WHO[True]}"
+    if isinstance(release, EpochRelease | SecretEpochRelease):
+        view = _ITERATED + _ORDERS[isinstance(release, SecretEpochRelease)]
     if isinstance(release, SubsampledGaussian):
         # Its neighbours are not those of all other events.
         view = CENTRAL[1].replace("replace one client's data", "add or remove one client")

@@ -10,12 +10,11 @@ the bound fails.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 
 from raydp_sim.errors import bad_field
-
-Floats = NDArray[np.float64]
+from raydp_sim.privacy.curves.iteration import secret_rdp
+from raydp_sim.tasks.shuffled_gradients.plan import Epoch, private_epochs, tail
 
 
 def check_step(step: float, smoothest: float) -> None:
@@ -81,12 +80,10 @@ def sigma_for(target: float, delta: float, clip: float, epochs: int, tail: int) 
     return clip * math.sqrt(2.0 * epochs / tail) / root
 
 
-def secret_divergence(order: float, clip: float, sigma: float, records: int, private: int) -> float:
-    """Return the Renyi divergence of one epoch whose order is uniform, fresh and secret.
-
-    Joint convexity (Lemma C.2.1): a record is equally likely to be in any place, of which n - n_d
-    are not used. The text approximates it by 2 alpha G^2/sigma^2 - log n, which is neither the
-    limit (that has - log n/(alpha - 1)) nor close where the exponents are small.
+def secret_divergence(
+    order: float, clip: float, sigma: float, records: int, private: int, epochs: int = 1
+) -> float:
+    """Return the Renyi divergence of epochs played in one secret order; see `secret_rdp`.
 
     Args:
         order: alpha > 1.
@@ -94,26 +91,31 @@ def secret_divergence(order: float, clip: float, sigma: float, records: int, pri
         sigma: of the noise of a step.
         records: n, steps of an epoch.
         private: n_d of them along private records.
+        epochs: that have this order: 1 where it is drawn anew, K where it is drawn once.
     """
-    tails = np.arange(records + 1 - private, records + 1, dtype=np.float64)
-    exponents = (order - 1.0) * 2.0 * order * clip**2 / (sigma**2 * tails)
-    # log(1 + mean(e^x - 1)): most exponents are tiny, and a sum of e^x would lose them.
-    if exponents.max() < 600.0:
-        return math.log1p(math.fsum(np.expm1(exponents)) / records) / (order - 1.0)
-    log_sum = np.logaddexp.reduce(np.append(exponents, math.log(max(records - private, 1e-300))))
-    return (float(log_sum) - math.log(records)) / (order - 1.0)
+    return secret_rdp(order, sigma / (2.0 * clip), records, private, epochs)
 
 
 def secret_epsilon(
-    delta: float, clip: float, sigma: float, records: int, private: int, epochs: int
+    delta: float,
+    clip: float,
+    sigma: float,
+    records: int,
+    private: int,
+    epochs: int,
+    once: bool = False,
 ) -> float:
-    """Return the epsilon of a run with fresh secret orders, at about the best Renyi order."""
+    """Return the epsilon of a run with secret orders, at about the best Renyi order.
+
+    They are fresh in every epoch; or one for all of them, drawn `once`.
+    """
     log_inverse = -math.log(_delta(delta))
+    alike, times = (epochs, 1) if once else (1, epochs)
 
     def at(log_above: float) -> float:
         above = math.exp(log_above)
-        spent = secret_divergence(1.0 + above, clip, sigma, records, private)
-        return epochs * spent + log_inverse / above
+        spent = secret_divergence(1.0 + above, clip, sigma, records, private, alike)
+        return times * spent + log_inverse / above
 
     # Every order is valid; a grid finds the valley, and a line search its floor.
     grid = np.linspace(math.log(1e-3), math.log(1e4), 60)
@@ -124,9 +126,15 @@ def secret_epsilon(
 
 
 def secret_sigma_for(
-    target: float, delta: float, clip: float, records: int, private: int, epochs: int
+    target: float,
+    delta: float,
+    clip: float,
+    records: int,
+    private: int,
+    epochs: int,
+    once: bool = False,
 ) -> float:
-    """Return the least noise of (epsilon, delta) with fresh secret orders.
+    """Return the least noise of (epsilon, delta) with secret orders, fresh or drawn `once`.
 
     Example:
         >>> round(secret_sigma_for(5.0, 1e-6, 10.0, 1000, 1000, 50), 2)
@@ -136,13 +144,56 @@ def secret_sigma_for(
 
     def over(log_sigma: float) -> float:
         sigma = math.exp(log_sigma)
-        return secret_epsilon(delta, clip, sigma, records, private, epochs) - target
+        return secret_epsilon(delta, clip, sigma, records, private, epochs, once) - target
 
     low = math.log(high) - 1.0
     while over(low) < 0.0:
         low -= 1.0
     found = brentq(over, low, math.log(high) + 1e-9, xtol=1e-10)
     return math.exp(float(found) + 1e-9)
+
+
+def calibrated(
+    target: float,
+    delta: float,
+    clip: float,
+    plan: tuple[Epoch, ...],
+    records: int,
+    secret: bool = False,
+    *,
+    once: bool = False,
+    every_step: bool = False,
+) -> float:
+    """Return the least noise at which a run of these epochs is (epsilon, delta)-DP.
+
+    Args:
+        target: epsilon.
+        delta: that goes with it.
+        clip: G.
+        plan: of the epochs.
+        records: n, steps of an epoch.
+        secret: whether orders are uniform and unknown to whoever sees the result.
+        once: whether one order is drawn for all epochs.
+        every_step: whether every iterate is seen, so that later noise hides nothing.
+
+    Example:
+        >>> from raydp_sim.tasks.shuffled_gradients.plan import epochs
+        >>> round(calibrated(5.0, 1e-6, 10.0, epochs("interleaved", 50, 1000), 1000), 4)
+        7.1971
+    """
+    used = private_epochs(plan)
+    if secret and used:
+        most = max(epoch.private for epoch in plan)
+        return secret_sigma_for(target, delta, clip, records, most, used, once)
+    return sigma_for(target, delta, clip, used, 1 if every_step else tail(plan, records))
+
+
+def descent_epsilon(delta: float, clip: float, sigma: float, records: int, steps: int) -> float:
+    """Return the epsilon of DP-GD, for reference: steps along the mean gradient of all records.
+
+    Noise N(0, sigma^2 I) on the mean, which one record moves by 2 G/n: 2 alpha G^2 T/(n^2 sigma^2).
+    """
+    return epsilon(divergence(clip / records, sigma, steps, 1), delta)
 
 
 def _delta(delta: float) -> float:

@@ -54,6 +54,13 @@ def values(loss: LossName, point: Floats, features: Floats, targets: Floats) -> 
     return np.asarray(np.logaddexp(0.0, score) - targets * score)
 
 
+def slopes(loss: LossName, scores: Floats, targets: Floats) -> Floats:
+    """Return f'(<x, a>) of losses that are functions of <x, a>: the gradient is that times a."""
+    if loss == "ridge":
+        return 2.0 * (scores - targets)
+    return np.asarray(expit(scores) - targets)
+
+
 def gradient(loss: LossName, point: Floats, feature: Floats, target: float) -> Floats:
     """Return the gradient for one record."""
     if loss == "mean":

@@ -34,14 +34,16 @@ def value(kind: RegulariserName, weight: float, point: Floats) -> float:
     return weight * float(np.abs(point).sum())
 
 
-def prox(kind: RegulariserName, weight: float, point: Floats, step: float, records: int) -> Floats:
-    """Return the proximal map at the end of an epoch.
+def prox(
+    kind: RegulariserName, weight: float, point: Floats, step: float | Floats, records: int
+) -> Floats:
+    """Return the proximal map at the end of an epoch, of one point or of many.
 
     Args:
         kind: of psi.
         weight: radius of the ball, or lambda.
-        point: x.
-        step: eta.
+        point: x, or several: (..., d).
+        step: eta, or one for each point: (...).
         records: n, steps of an epoch.
 
     Example:
@@ -49,9 +51,9 @@ def prox(kind: RegulariserName, weight: float, point: Floats, step: float, recor
         [0.9, -0.0]
     """
     if kind == "ball":
-        length = float(np.sqrt((point * point).sum()))
-        return point if length <= weight else point * (weight / length)
+        length = np.sqrt(np.square(point).sum(axis=-1, keepdims=True))
+        return np.asarray(point * (weight / np.maximum(length, weight)))
+    cut = np.asarray(step)[..., None] * (records * weight)
     if kind == "l2":
-        return point / (1.0 + step * records * weight)
-    cut = step * records * weight
+        return np.asarray(point / (1.0 + cut))
     return np.asarray(np.sign(point) * np.maximum(np.abs(point) - cut, 0.0))
