@@ -1,14 +1,10 @@
-"""How fast an epoch of shuffled gradients is, beside what it cannot be faster than.
+"""How fast an epoch of shuffled gradients is, beside what it cannot be faster than."""
 
-Rows are (name, ours in seconds, floor in seconds, goal in seconds), the least of several times.
-"""
-
-import time
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
+from raydp_sim.bench.timed import Progress, Row, timed
 from raydp_sim.random import Stream
 from raydp_sim.tasks.shuffled_gradients.accounting import secret_sigma_for, sigma_for
 from raydp_sim.tasks.shuffled_gradients.epoch import steps
@@ -17,35 +13,13 @@ from raydp_sim.tasks.shuffled_gradients.regularisers import prox
 _RECORDS, _WIDTH, _REPEATS = 1000, 784, 5
 
 
-class Timed(NamedTuple):
-    """One row of the benchmark.
-
-    Attributes:
-        name: what was timed.
-        ours: seconds.
-        floor: seconds of the work that no implementation of these steps can leave out.
-        goal: seconds that it is to stay under.
-    """
-
-    name: str
-    ours: float
-    floor: float
-    goal: float
-
-
-def _least(work: Callable[[], object], repeats: int) -> float:
-    found = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        found.append(time.perf_counter() - start)
-    return min(found)
+_CASE = "shuffled gradients"
 
 
 def epoch_rows(
     records: int = _RECORDS, width: int = _WIDTH, repeats: int = _REPEATS
-) -> list[Timed]:
-    """Return an epoch of DP-ShuffleG per loss, its noise included.
+) -> Iterator[Row]:
+    """Measure an epoch of DP-ShuffleG per loss, its noise included.
 
     The floor draws the noise and adds a row of it and a record to a vector, in one call each: what
     a step costs that neither looks at its gradient nor clips it.
@@ -67,8 +41,7 @@ def epoch_rows(
             x -= features[record]
         return x
 
-    floor = _least(bare, repeats)
-    rows = []
+    floor = timed(bare, repeats)
     for loss in ("mean", "ridge", "logistic"):
 
         def epoch(loss: str = loss) -> np.ndarray:
@@ -77,21 +50,22 @@ def epoch_rows(
             x = steps(loss, start, *place)  # type: ignore[arg-type]
             return prox("ball", 10.0, x, 1e-4, records)
 
-        name = f"epoch of DP-ShuffleG, {loss}, n = {records}, d = {width}"
-        rows.append(Timed(name, _least(epoch, repeats), floor, 0.1))
-    return rows
+        name = f"epoch, {loss}, n={records}, d={width}"
+        yield Row(_CASE, name, timed(epoch, repeats), floor, 0.1)
 
 
-def calibration_rows(repeats: int = _REPEATS) -> list[Timed]:
-    """Return how long it takes to find the noise of a secret order; the floor is the closed form.
+def calibration_rows(repeats: int = _REPEATS) -> Iterator[Row]:
+    """Measure how long it takes to find the noise of a secret order; the floor is the closed form.
 
     That is of another accountant, which needs no search.
     """
-    closed = _least(lambda: sigma_for(5.0, 1e-6, 10.0, 50, 501), repeats)
-    searched = _least(lambda: secret_sigma_for(5.0, 1e-6, 10.0, 1000, 500, 50), repeats)
-    return [Timed("noise of a secret order, n = 1000, K = 50", searched, closed, 2.0)]
+    closed = timed(lambda: sigma_for(5.0, 1e-6, 10.0, 50, 501), repeats)
+    searched = timed(lambda: secret_sigma_for(5.0, 1e-6, 10.0, 1000, 500, 50), repeats)
+    yield Row(_CASE, "noise of a secret order, n=1000", searched, closed, 2.0)
 
 
-def rows() -> list[Timed]:
-    """Return all rows."""
-    return [*epoch_rows(), *calibration_rows()]
+def rows(progress: Progress = lambda line: None) -> Iterator[Row]:
+    """Measure all of it."""
+    progress("shuffled gradients")
+    yield from epoch_rows()
+    yield from calibration_rows()

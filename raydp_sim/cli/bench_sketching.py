@@ -7,13 +7,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from raydp_sim.bench import sketching
+from raydp_sim.bench import ensembles, shuffled_gradients, sketching
 from raydp_sim.bench.contenders import Floor
 from raydp_sim.bench.pipeline import machine
 from raydp_sim.bench.timed import Cases, Row, document
 
-# Whoever has more to measure adds a function that yields rows.
-CASES: tuple[Cases, ...] = (sketching.rows,)
+CASES: tuple[Cases, ...] = (
+    sketching.rows,
+    # Theirs need no process beside ours.
+    lambda floor, progress: ensembles.rows(progress),
+    lambda floor, progress: shuffled_gradients.rows(progress),
+)
 _EPILOG = """\b
 Example:
   raydp-sim bench sketching
@@ -24,11 +28,13 @@ Example:
 @click.command("sketching", epilog=_EPILOG)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def sketched(as_json: bool) -> None:
-    """Time a release of sketched vectors, encoding and decoding, beside a floor (half a minute).
+    """Time sketches, private majorities and shuffled gradients, each beside a floor.
 
-    Medians of five calls in CPU-seconds of one process, all clients of a release together, once
-    the normaliser is known. The floor is tests/sketching_floors.py: NumPy and LAPACK on the same
-    sizes, with none of our code; of Rand-Proj-Spatial it only solves equations that it is given.
+    Half a minute. Of sketches: a release, encoding and decoding, medians of five calls in
+    CPU-seconds of one process, all clients together, once the normaliser is known. The floor is
+    tests/sketching_floors.py: NumPy and LAPACK on the same sizes, with none of our code; of
+    Rand-Proj-Spatial it only solves equations that it is given. Of majorities: the programs of the
+    best noise functions; of shuffled gradients: an epoch with its noise.
     """
     found: list[Row] = []
     floor = Floor(sketching.FLOOR)

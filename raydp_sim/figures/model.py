@@ -233,7 +233,8 @@ class Panel(Model):
             error of an estimated distribution; `likelihood` of a bit; `information` of a bit about
             a sign; `sketched`, the mean squared error of a mean of sketched vectors; `risk`, the
             objective of shuffled gradients after an epoch; of private majorities `gamma`, the noise
-            function and what it gains, `error`, `accuracy` of labels, and `guarantee`, its parameters.
+            function and what it gains, `error`, `accuracy` of labels, and `guarantee`, its
+            parameters.
         sweep: what the x axis shows.
         values: where the curves are computed.
         x_scale: of the x axis.

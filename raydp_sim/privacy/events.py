@@ -52,8 +52,9 @@ class CentralRelease(_Protected):
 class EnsembleRelease(_Protected):
     """A trusted aggregator released one (epsilon, delta)-DP function of votes on private data.
 
-    Each voter's vote is itself differentially private for the data behind it. Neighbours replace
-    one RECORD of those data, not one vote: where records are shared it may change every vote.
+    Each voter's vote is itself differentially private for the data behind it. Neighbours differ in
+    one RECORD of those data, not in one vote: where records are shared it may change every vote.
+    Whether it is replaced, or added or removed, is what the guarantee of the votes says.
     The view is the released label, never the tally. Only (epsilon, delta) is known of it.
 
     Attributes:

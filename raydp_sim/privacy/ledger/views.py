@@ -85,7 +85,8 @@ _TOGETHER = (
 _LABELS = (
     "the released labels, against anyone who sees them, if the aggregator that holds the votes is "
     "trusted and never shows a tally, and if every vote has the guarantee that is stated for it; "
-    "neighbours replace one record of the data behind the votes, "
+    "neighbours differ in one record of the data behind the votes (replaced, or added or removed, "
+    "as the guarantee of a vote has it), "
 )
 _ENSEMBLES = {
     ("shared", "fresh"): "which may change every vote; votes are drawn anew for every query",
