@@ -38,6 +38,18 @@ def say(served: Served) -> None:
     print("\n".join(served.lines()), file=sys.stderr, flush=True)
 
 
+def unencrypted(host: str, certificate: str | None) -> str | None:
+    """Return what to say where tokens would travel in the clear; None where they do not.
+
+    Example:
+        >>> unencrypted("127.0.0.1", None) is None, unencrypted("0.0.0.0", None)
+        (True, 'tokens and rows travel unencrypted; give a certificate and its key')
+    """
+    if certificate is not None or host.startswith(_LOOPBACK):
+        return None
+    return "tokens and rows travel unencrypted; give a certificate and its key"
+
+
 def wanted(scenario: Scenario, folder: Path) -> tuple[Serving, Served | None] | None:
     """Return where rows of a scenario go while it is played, and to whom; None: only to disk.
 
@@ -66,8 +78,8 @@ def wanted(scenario: Scenario, folder: Path) -> tuple[Serving, Served | None] | 
         return Serving(host=None, about=about, sinks=sinks), None
     host, port = metrics.address
     tokens = issued(metrics.tokens)
-    warning = None
-    if metrics.certificate is None and not host.startswith(_LOOPBACK):
-        warning = "tokens and rows travel unencrypted; give metrics.certificate and metrics.key"
+    warning = unencrypted(host, metrics.certificate)
+    if warning is not None:
+        warning += ": metrics.certificate and metrics.key"
     serving = Serving(host, port, tokens.grants, metrics.certificate, metrics.key, about, sinks)
     return serving, Served("", tokens.made, warning)

@@ -1,0 +1,53 @@
+// Asking the server. Whoever has no token, or one that is no longer good, is shown the login.
+
+export class Refused extends Error {}
+
+const query = (given) => new URLSearchParams(given).toString();
+
+export function address(what, given = {}) {
+  const said = Array.isArray(given) || Object.keys(given).length ? `?${query(given)}` : "";
+  return `api/${what}${said}`;
+}
+
+export async function ask(what, given = {}) {
+  const answer = await fetch(address(what, given), { credentials: "same-origin", cache: "no-store" });
+  if (answer.status === 401) throw new Refused("a valid token is needed");
+  if (!answer.ok) throw new Error(answer.status === 404 ? "There is no such run, or it is not open to this token." : `The server said ${answer.status}.`);
+  return answer.json();
+}
+
+async function post(what, body) {
+  return fetch(`api/${what}`, {
+    method: "POST", credentials: "same-origin", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+  });
+}
+
+export async function login(token) {
+  return (await post("login", { token })).ok;
+}
+
+export async function logout() {
+  await post("logout", {});
+}
+
+// Calls `act` when there is news, one call at a time and never so often that the server has no rest:
+// where an answer takes long, the next one waits for longer.
+export function follow(given, act, said) {
+  const source = new EventSource(address("events", given));
+  let busy = false, again = false, open = true, timer = 0;
+  const turn = async () => {
+    if (!open) return;
+    if (busy || timer) { again = true; return; }
+    busy = true;
+    const began = performance.now();
+    try { await act(); } catch (error) { said(error); }
+    busy = false;
+    if (!open) return;
+    timer = setTimeout(() => { timer = 0; if (again) { again = false; turn(); } }, Math.max(1000, 4 * (performance.now() - began)));
+  };
+  source.addEventListener("news", turn);
+  source.addEventListener("open", () => said(null));
+  source.addEventListener("error", () => { if (open) said(new Error("waiting for the server")); });
+  source.addEventListener("end", () => { said(null); source.close(); if (timer) { clearTimeout(timer); timer = 0; } turn(); });
+  return () => { open = false; source.close(); clearTimeout(timer); };
+}
