@@ -4,8 +4,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from raydp_sim.errors import bad_field
 from raydp_sim.metrics.live.access import issued
 from raydp_sim.metrics.live.feed import Serving
+from raydp_sim.metrics.page.serving import MISSING, available
 from raydp_sim.metrics.sinks import SINKS
 from raydp_sim.scenario import Scenario
 
@@ -18,6 +20,7 @@ class Served:
 
     Attributes:
         url: to connect to.
+        page: of the browser; None: there is none.
         tokens: that were made for it, by what they open; none if they were given.
         warning: what a person should know about it.
     """
@@ -25,12 +28,15 @@ class Served:
     url: str
     tokens: dict[str, str]
     warning: str | None = None
+    page: str | None = None
 
     def lines(self) -> list[str]:
         """Return what is said of it, once: nobody keeps the tokens."""
         made = [f"  token for {what}: {token}" for what, token in self.tokens.items()]
         warned = [] if self.warning is None else [f"warning: {self.warning}"]
-        return [f"served at {self.url}", *made, *warned]
+        page = f"page at {self.page}" if self.page else f"no page: {MISSING}"
+        shown = [] if self.page is None and available() else [page]
+        return [f"served at {self.url}", *shown, *made, *warned]
 
 
 def say(served: Served) -> None:
@@ -81,5 +87,9 @@ def wanted(scenario: Scenario, folder: Path) -> tuple[Serving, Served | None] | 
     warning = unencrypted(host, metrics.certificate)
     if warning is not None:
         warning += ": metrics.certificate and metrics.key"
-    serving = Serving(host, port, tokens.grants, metrics.certificate, metrics.key, about, sinks)
+    page = metrics.page_at if available() else None
+    if page is None and isinstance(metrics.page, str):
+        raise bad_field("metrics.page", metrics.page, MISSING)
+    secure = metrics.certificate, metrics.key
+    serving = Serving(host, port, tokens.grants, *secure, about, sinks, page)
     return serving, Served("", tokens.made, warning)

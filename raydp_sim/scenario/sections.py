@@ -193,6 +193,8 @@ class Metrics(Section):
             everything; without that, tokens are made and printed once.
         certificate: PEM file of the server's certificate, for TLS; none unless given.
         key: PEM file of the certificate's private key.
+        page: whether what is served is also shown on a web page, if the extra `serve` is installed:
+            `true` at a free port of the same host, or `host:port` to listen at.
         sinks: where rows are also written to; none unless given.
         ray_metrics: whether the numbers of the last release are also metrics of Ray.
     """
@@ -201,6 +203,7 @@ class Metrics(Section):
     tokens: str | None = None
     certificate: str | None = None
     key: str | None = None
+    page: bool | str = True
     sinks: tuple[Annotated[Sink, *piece(SINKS)], ...] = ()
     ray_metrics: bool = False
 
@@ -211,7 +214,14 @@ class Metrics(Section):
             return None
         return ("127.0.0.1", 0) if self.serve is True else host_and_port(self.serve)
 
-    @field_validator("serve")
+    @property
+    def page_at(self) -> tuple[str, int] | None:
+        """Host and port of the page; None: there is none."""
+        if self.address is None or self.page is False:
+            return None
+        return (self.address[0], 0) if self.page is True else host_and_port(self.page)
+
+    @field_validator("serve", "page")
     @classmethod
     def _host_and_port(cls, value: bool | str) -> bool | str:
         if isinstance(value, str):

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -16,12 +17,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from raydp_sim.errors import InputError
 from raydp_sim.metrics.live.access import Grant
 from raydp_sim.metrics.live.feed import known
 from raydp_sim.metrics.live.outlets import Outlets
 from raydp_sim.metrics.live.service import Service
 from raydp_sim.metrics.live.store import Store
 from raydp_sim.metrics.live.wire import messages
+from raydp_sim.metrics.page import serving
+from raydp_sim.metrics.page.runs import One
+from raydp_sim.metrics.page.source import Stored
 
 _SINKS = 5.0  # seconds that sinks have for what is left
 _STUCK = 2.0  # seconds without a row for anybody, after which whoever is left does not read
@@ -38,10 +43,23 @@ def main() -> None:
     for message in known(folder):
         store.take(message)
     # Kept to the end: a server that is let go waits for followers, however long they take.
-    service, answer = _started(document, store, folder)
+    _service, answer = _started(document, store, folder)
+    listening = None
+    if document["page"] and "why" not in answer:
+        host, port = document["page"]
+        try:
+            listening = serving.bound(host, port, "metrics.page")
+        except InputError as error:
+            answer = {"page": None, "why": str(error)}
+        else:
+            taken = listening.getsockname()[1]
+            answer["page"] = serving.address(host, taken, document["certificate"] is not None)
     print(json.dumps(answer), flush=True)
-    if service is None and "why" in answer:
+    if "why" in answer:
         os._exit(0)
+    if listening is not None:
+        # Only now: the run does not wait for it to be imported.
+        _show(document, listening, Stored(store, folder.parent))
     outlets = Outlets(document["sinks"], store, folder.parent)
     for message in messages(source):
         store.take(message)
@@ -56,7 +74,6 @@ def _started(
 ) -> tuple[Service | None, dict[str, Any]]:
     if document["host"] is None:
         return None, {"port": None}
-    grants = [Grant(digest, tuple(scopes), reader) for digest, scopes, reader in document["grants"]]
     certificates, secure = None, ""
     try:
         if document["certificate"]:
@@ -65,13 +82,33 @@ def _started(
             )
             certificates, secure = [(certificate, key)], "+tls"
         location = f"grpc{secure}://{document['host']}:{document['port']}"
-        service = Service(location, store, folder, grants, certificates)
+        service = Service(location, store, folder, _grants(document), certificates)
     except OSError as error:
         return None, {"why": f"{error.filename}: {error.strerror}"}
     except pa.ArrowException:
         taken = "nothing can listen there; is the port in use, or not this machine's address?"
         return None, {"why": "the certificate or key is not valid PEM" if secure else taken}
     return service, {"port": service.port}
+
+
+def _show(document: dict[str, Any], listening: socket.socket, source: Stored) -> None:
+    """Show the run on a web page, in a thread of its own."""
+
+    def watched(change: int) -> None:
+        with source.store.changed:
+            source.store.followers += change
+            source.store.moved = time.monotonic()
+            source.store.changed.notify_all()
+
+    runs, secure = One(str(document["about"].get("run", "run")), source), document["certificate"]
+    server = serving.Server(
+        listening, runs, _grants(document), secure, document["key"] if secure else None, watched
+    )
+    server.start()
+
+
+def _grants(document: dict[str, Any]) -> list[Grant]:
+    return [Grant(digest, tuple(scopes), reader) for digest, scopes, reader in document["grants"]]
 
 
 def _wait_for_followers(store: Store) -> None:

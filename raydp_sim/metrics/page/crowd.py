@@ -226,12 +226,13 @@ def spread(seen: Seen) -> Panel | None:
     values = [found.get(name) for name, _ in places]
     if any(not isinstance(value, (int, float)) for value in values):
         return None
+    never = found.get("never", 0.0)
     return {
         "id": "spread",
         "tab": PRIVACY,
         "kind": "lines",
         "title": "Epsilon over the clients",
-        "note": f"{found.get('never', 0.0):.1%} of the clients were never charged.",
+        "note": f"{never:.1%} of the clients were never charged." if never else "",
         "marks": ["ledger"],
         "x": {"label": "share of the clients that have spent no more", "unit": ""},
         "y": {"label": "epsilon", "unit": "", "zero": True},

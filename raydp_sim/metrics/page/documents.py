@@ -119,8 +119,7 @@ def compared(runs: Sequence[Seen]) -> dict[str, Any]:
     rows: list[list[Any]] = [[field, *map(_cell, values)] for field, values in differ.items()]
     spent = [statement.spent(seen) for seen in runs]
     measures = [_measure(seen) for seen in runs]
-    came: list[list[Any]] = [["state", *(seen.about["state"] for seen in runs)]]
-    came.append(["releases", *map(_done, runs)])
+    came: list[list[Any]] = [["releases", *map(_done, runs)]]
     for word in dict.fromkeys(each["label"] for each in measures if each):
         own = [each["value"] if each and each["label"] == word else None for each in measures]
         came.append([word, *own])
@@ -143,19 +142,18 @@ def compared(runs: Sequence[Seen]) -> dict[str, Any]:
 def _together(runs: Sequence[Seen]) -> list[Panel]:
     """Return panels with a line per run, of what at least one of them has."""
     found: list[Panel] = []
-    for name, column, title, log in (
-        ("learning", "test_accuracy", "Accuracy on test samples", False),
-        ("errors", "running_squared_error", "Error of the mean so far", True),
-        ("errors", "squared_error_population", "Error of a release", True),
-        ("errors", "regret_so_far", "Regret so far", False),
-        ("releases", "epsilon", "Epsilon so far, client charged most", False),
-        ("releases", "batch_size", "Batch sizes", False),
-        ("releases", "wire_bytes", "Bytes of a release", False),
+    for name, column, title, label in (
+        ("learning", "test_accuracy", "Accuracy on test samples", "accuracy"),
+        ("errors", "running_squared_error", "Error of the mean so far", "squared error"),
+        ("errors", "squared_error_population", "Error of a release", "squared error"),
+        ("errors", "regret_so_far", "Regret so far", "regret"),
+        ("releases", "epsilon", "Epsilon so far, client charged most", "epsilon"),
+        ("releases", "batch_size", "Batch sizes", "batch"),
+        ("releases", "wire_bytes", "Bytes of a release", "sent"),
     ):
-        own = [
-            panel(seen, Drawn("", title, (Line(name, column),), title, log=log), marks=False)
-            for seen in runs
-        ]
+        error, zero = label == "squared error", name == "releases"
+        drawn = Drawn("", title, (Line(name, column),), label, log=error, zero=zero)
+        own = [panel(seen, drawn, marks=False) for seen in runs]
         if not any(own):
             continue
         found.append(_overlaid([seen.name for seen in runs], own))
@@ -249,7 +247,8 @@ def _drawn(seen: Seen, name: str, rows: pa.Table) -> list[Panel]:
             continue
         words = field.name.replace("_", " ")
         drawn = Drawn("data", words, (Line(name, field.name),), words, note=_meaning(field))
-        if (made := panel(seen, drawn)) is not None:
+        made = panel(seen, drawn)
+        if made is not None and any(made["data"][1]):  # what is 0 everywhere needs no picture
             found.append(made)
     return found[:_COLUMNS]
 

@@ -82,7 +82,9 @@ def panel(seen: Seen, drawn: Drawn, marks: bool = True) -> Panel | None:
         place = np.searchsorted(at, x)
         whole = np.full((2, len(at)), np.nan)
         whole[:, place] = mean, error
-        series.append({"label": line.words, "colour": line.colour, "style": line.style, "gaps": True})
+        series.append(
+            {"label": line.words, "colour": line.colour, "style": line.style, "gaps": True}
+        )
         data.append(whole)
     log = drawn.log and all((mean[np.isfinite(mean)] > 0).any() for _, _, mean, _ in points)
     chosen = kept([mean for mean, _ in data])

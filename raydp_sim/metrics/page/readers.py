@@ -19,8 +19,12 @@ _FOLLOWED = 4  # of them, those that change most
 def names(seen: Seen) -> list[str]:
     """Return the readers whose streams are open, the least private first and the public last."""
     own = [name for name in seen.schemas if name.startswith("analyst-")]
-    own.sort(key=lambda name: (len(name), name))
+    own.sort(key=_order)
     return own + [_PUBLIC] * (_PUBLIC in seen.schemas)
+
+
+def _order(reader: str) -> tuple[bool, int, str]:
+    return reader == _PUBLIC, len(reader), reader
 
 
 def panels(seen: Seen) -> list[Panel]:
@@ -50,9 +54,10 @@ def table(seen: Seen) -> dict[str, Any] | None:
         return None
     if not seen.released:
         rows = [row for row in rows if row.get("view") == seen.grant.reader]
-    head = ["view", "level", "epsilon of a report", "epsilon of the run", "delta", "shuffling"]
+    head = ["view", "level", "epsilon of a report", "epsilon of the run", "delta"]
     if seen.simulated:
         head += ["l1 error", "expected", "heavy hitters found"]
+    head.append("gains from shuffling")
     lines = []
     for row in rows:
         errors = row.get("errors", {})
@@ -60,10 +65,10 @@ def table(seen: Seen) -> dict[str, Any] | None:
         if "promoted_to" in row:
             level += f", later {row['promoted_to']}"
         line = [row.get("view"), level, row.get("epsilon_local")]
-        line += [row.get("epsilon"), row.get("delta"), row.get("shuffling")]
+        line += [row.get("epsilon"), row.get("delta")]
         if seen.simulated:
             line += [errors.get("l1_raw"), errors.get("predicted_l1_raw"), errors.get("recall")]
-        lines.append(line)
+        lines.append([*line, row.get("shuffling")])
     return {"head": head, "rows": lines} if lines else None
 
 
@@ -170,7 +175,8 @@ def _scored(seen: Seen) -> list[Panel]:
         rows = seen.table(stream, ["reader", column])
         if column not in rows.column_names or not rows.num_rows:
             continue
-        readers = list(dict.fromkeys(rows["reader"].to_pylist()))
+        # In the order of the other panels, so that everyone keeps the colour.
+        readers = sorted(set(rows["reader"].to_pylist()), key=_order)
         split = _Split(seen, stream, rows, readers)
         lines = tuple(Line(stream, name, name, place) for place, name in enumerate(readers))
         unit = "share" if stream == "views" else "bits"

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from raydp_sim.metrics.guarantee import FILE
 from raydp_sim.metrics.page.seen import Seen
 from raydp_sim.metrics.page.source import document
-
-GUARANTEE = "guarantee.json"
-"""The file in which a run that is being played says what its epsilon holds for."""
 
 
 def spent(seen: Seen) -> dict[str, Any] | None:
@@ -37,7 +35,7 @@ def spent(seen: Seen) -> dict[str, Any] | None:
         return None
     last = int(np.argmax(seen.column(rows, "epsilon")))
     row = rows.slice(last, 1).to_pylist()[0]
-    said = document(seen.source.path / GUARANTEE)
+    said = document(seen.source.path / FILE)
     known = said.get("assumption") if said.get("bound") == row["bound"] else None
     return {
         "epsilon": _finite(row["epsilon"]),
@@ -62,6 +60,11 @@ def lines(seen: Seen) -> list[tuple[str, str]]:
         said.append(("median client", epsilon(found["median"])))
     if over.get("planned") is not None:
         said.append(("planned", f"{epsilon(over['planned'])} for a client in every release"))
+    views = seen.summary.get("views", {}).get("rows") or [{}]
+    last = views[-1].get("epsilon")
+    if last is not None and found["epsilon"] is not None and last < found["epsilon"]:
+        proved = f"{epsilon(last)} at delta {views[-1]['delta']:g}"
+        said.append(("shuffled", f"{proved} for {views[-1]['view']}, if the shuffler is honest"))
     if found["guarantee"] == "none":
         said.append(("guarantee", "none: the scenario says privacy.guarantee: none"))
     if found["delta"] is not None:

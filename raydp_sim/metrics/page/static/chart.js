@@ -107,7 +107,7 @@ export function options(panel, width, tell) {
   const { series, bands } = panel.kind === "bars" ? bars(panel) : lines(panel);
   return {
     width, height: HEIGHT, series, bands, axes: axes(panel), scales: scales(panel), legend: { show: false },
-    padding: [12, 14, 0, 0], cursor: { y: false, points: { size: 8 }, drag: { x: true, y: false, setScale: true } },
+    padding: [12, 22, 0, 0], cursor: { y: false, points: { size: 8 }, drag: { x: true, y: false, setScale: true } },
     hooks: { draw: [marks(panel)], setCursor: [(u) => tell(u, u.cursor.idx)] },
   };
 }

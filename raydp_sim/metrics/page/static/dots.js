@@ -12,11 +12,11 @@ export function dots(panel, width, height, axes, tell) {
   const upright = long > 3 && long * 7 + 8 > each;
   const step = Math.max(1, Math.ceil((upright ? 15 : Math.max(18, long * 7 + 10)) / each));
   axes[0] = { ...axes[0], grid: { show: false }, splits: () => names.map((_, at) => at).filter((at) => at % step === 0),
-    values: (_, at) => at.map((v) => cut(names[v] ?? "")), rotate: upright ? -90 : 0,
-    size: upright ? Math.min(110, 16 + 6.6 * Math.min(14, long)) : 30 };
+    values: (_, at) => at.map((v) => cut(names[v] ?? "")), rotate: upright ? -40 : 0,
+    size: upright ? Math.min(90, 22 + 4.6 * Math.min(14, long)) : 30 };
   const none = { paths: () => null, points: { show: false } };
   return {
-    width, height: height + (upright ? 40 : 0), legend: { show: false }, padding: [12, 14, 0, 0], axes,
+    width, height: height + (upright ? 40 : 0), legend: { show: false }, padding: [12, 22, 0, 0], axes,
     scales: { x: { time: false, range: [-0.6, count - 0.4] }, y: { range: (u, low, high) => {
       if (low === null) return [0, 1];
       const pad = (high - low || 1) * 0.06;

@@ -87,7 +87,7 @@ export class Heat {
     const raw = span / ticks, size = 10 ** Math.floor(Math.log10(raw)), every = [1, 2, 3, 5, 10].map((k) => k * size).find((k) => k >= raw) ?? raw;
     for (let at = x.from; at <= x.to + 1e-9 * span; at += every) context.fillText(show(at, 4), LEFT + (at - x.from) / span * (width - LEFT - RIGHT), low + 12);
     context.fillText([x.label, x.unit ? `(${x.unit})` : ""].filter(Boolean).join(" "), LEFT + (width - LEFT - RIGHT) / 2, low + 30);
-    const begin = LEFT, bar = Math.min(140, (width - LEFT - RIGHT) * 0.4), top = low + BELOW + 2;
+    const begin = LEFT, bar = Math.min(140, (width - LEFT - RIGHT) * 0.28), top = low + BELOW + 2;
     for (let at = 0; at < bar; at += 1) { context.fillStyle = ramp(at / bar); context.fillRect(begin + at, top, 1.3, 10); }
     context.fillStyle = colour("muted");
     context.textAlign = "right";

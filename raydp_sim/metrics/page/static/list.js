@@ -78,7 +78,7 @@ export class List {
       h("td", { class: "choose" }, choose),
       h("td", { class: "name" }, h("a", { href: link("run", run.name), "data-key": `open ${run.name}`, text: run.name }), h("span", { class: "sub", text: run.scenario === run.name ? "" : run.scenario })),
       h("td", { "data-label": "what" }, h("span", { text: what || "–" }), h("span", { class: "sub", text: [run.trust && `trust ${run.trust}`, run.clients && `${show(run.clients)} clients`].filter(Boolean).join(", ") })),
-      h("td", { "data-label": "releases" }, state(run.state), progress(run.done, run.total)),
+      h("td", { "data-label": "releases" }, state(run.state), run.state === "over" ? h("span", { class: "sub", text: run.done === null ? "" : `${show(run.done)} release${run.done === 1 ? "" : "s"}` }) : progress(run.done, run.total)),
       h("td", { class: "n", "data-label": "result" }, run.measure ? [h("span", { text: show(run.measure.value) }), h("span", { class: "sub", text: run.measure.label })] : "–"),
       h("td", { class: "n", "data-label": "epsilon" }, run.infinite ? "infinite" : show(run.epsilon)),
       h("td", { class: "when", "data-label": "updated" }, ago(run.updated)));

@@ -17,7 +17,10 @@ function apply() {
 }
 
 export function start(button) {
-  const label = () => { button.textContent = { system: "Theme: system", light: "Theme: light", dark: "Theme: dark" }[chosen]; };
+  const label = () => {
+    button.textContent = { system: "◐ Auto", light: "○ Light", dark: "● Dark" }[chosen];
+    button.setAttribute("aria-label", `Theme: ${chosen}. Change it.`);
+  };
   dark.addEventListener("change", apply);
   button.addEventListener("click", () => {
     chosen = ORDER[(ORDER.indexOf(chosen) + 1) % ORDER.length];
