@@ -80,6 +80,7 @@ class Server:
             limit_concurrency=256,
             timeout_graceful_shutdown=1,
         )
+        config.load()  # so that a certificate that is none is noticed here
         self._listening, self._server = listening, uvicorn.Server(config)
 
     def run(self) -> None:
