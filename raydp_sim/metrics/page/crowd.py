@@ -1,5 +1,6 @@
 """Who took part and when: heat maps over virtual time, and how often clients were charged."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from raydp_sim.metrics.page.lines import Panel
 from raydp_sim.metrics.page.results import CLIENTS, PRIVACY
 from raydp_sim.metrics.page.seen import Seen
+from raydp_sim.metrics.page.source import stamped
 from raydp_sim.metrics.page.thin import Floats, looked_up, numbers
 from raydp_sim.privacy.ledger import store
 
@@ -129,11 +131,12 @@ class Turns:
 
     def __init__(self) -> None:
         self.place, self.seen = 0, set[tuple[int, int]]()
+        self.compacted = stamped(None)
         self.counts = np.zeros(0, np.int64)
         self.times: list[float] = []
         self.cohorts: list[NDArray[np.float64]] = []
 
-    def take(self, folder: Any, clients: int) -> None:
+    def take(self, folder: Path, clients: int) -> None:
         """Count what is new, of the first repetition."""
         if len(self.counts) != clients:
             self.__init__()  # type: ignore[misc]  # another population: begin anew
@@ -142,10 +145,10 @@ class Turns:
         if found is not None:
             rows, self.place = found
             charges = [store.Charge.of_row(row) for row in rows if row["repetition"] == 0]
-        elif self.seen:
-            return  # compacted since, and all of it was counted while it was a log
+        elif (stamp := stamped(folder / store.COMPACTED)) != self.compacted:
+            self.compacted, charges = stamp, list(store.charges(folder, 0))
         else:
-            charges = list(store.charges(folder, 0))
+            return
         size = -(-clients // _CLIENTS)
         for charge in charges:
             if (charge.repetition, charge.release) in self.seen:

@@ -212,7 +212,8 @@ def _facts(seen: Seen) -> list[tuple[str, str]]:
     if seen.released and "bits_per_report" in sent:
         found.append(("a report", f"{sent['bits_per_report']:,} bits"))
     if seen.released and "wire_bytes" in sent:
-        found.append(("all reports", f"{sent['reports']:,}, {sent['wire_bytes']:,} bytes"))
+        words = f"{sent['reports']:,} reports, {sent['wire_bytes']:,} bytes"
+        found.append(("in all", words))
     if seen.released and "bandit" in seen.summary:
         found.append(("recommended", str(seen.summary["bandit"].get("name", ""))))
     if seen.released and seen.charged and "ended_early" in seen.summary:

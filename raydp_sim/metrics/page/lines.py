@@ -75,17 +75,16 @@ def panel(seen: Seen, drawn: Drawn, marks: bool = True) -> Panel | None:
     points = [each for each in points if np.isfinite(each[2]).any()]
     if not points:
         return None
-    at = np.unique(np.concatenate([x for _, x, _, _ in points]))
+    at = points[0][1]
+    alike = all(np.array_equal(at, x) for _, x, _, _ in points)
+    if not alike:
+        at = np.unique(np.concatenate([x for _, x, _, _ in points]))
     repeated = any(np.isfinite(error).any() for *_, error in points)
     series, data = [], []
     for line, x, mean, error in points:
-        place = np.searchsorted(at, x)
-        whole = np.full((2, len(at)), np.nan)
-        whole[:, place] = mean, error
-        series.append(
-            {"label": line.words, "colour": line.colour, "style": line.style, "gaps": True}
-        )
-        data.append(whole)
+        look = {"label": line.words, "colour": line.colour, "style": line.style}
+        series.append({**look, "gaps": True})
+        data.append((mean, error) if alike else (_placed(at, x, mean), _placed(at, x, error)))
     log = drawn.log and all((mean[np.isfinite(mean)] > 0).any() for _, _, mean, _ in points)
     chosen = kept([mean for mean, _ in data])
     made = [numbers(at[chosen])] + [numbers(_fit(mean, log)[chosen]) for mean, _ in data]
@@ -124,6 +123,12 @@ def unit(schema: pa.Schema, column: str) -> str:
     """Return what a column is measured in; nothing if that is not said."""
     found: bytes = (schema.field(column).metadata or {}).get(b"unit", b"")
     return found.decode()
+
+
+def _placed(at: Floats, x: Floats, values: Floats) -> Floats:
+    whole = np.full(len(at), np.nan)
+    whole[np.searchsorted(at, x)] = values
+    return whole
 
 
 def _has(seen: Seen, line: Line) -> bool:

@@ -56,12 +56,14 @@ class OnDisk:
 
     def version(self) -> str:
         """Return a word that changes whenever a part, a charge or the summary comes."""
-        found = [_stamp(self.folder / "waiting.npz"), _stamp(self.path / "summary.json")]
-        found += [_stamp(self.path / "ledger" / name) for name in ("charges.log", "ledger.parquet")]
+        found = [stamped(self.folder / "waiting.npz"), stamped(self.path / "summary.json")]
+        found += [
+            stamped(self.path / "ledger" / name) for name in ("charges.log", "ledger.parquet")
+        ]
         with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
             # The time of a folder changes when a part is renamed into it.
             places = sorted(each.path for each in entries if each.is_dir())
-            found += [_stamp(Path(place)) for place in places]
+            found += [stamped(Path(place)) for place in places]
         return f"{hash((tuple(found), self.state())) & (1 << 60) - 1:x}"
 
     def state(self) -> str:
@@ -106,7 +108,7 @@ class OnDisk:
         known, now = self._parts.get(key, {}), dict[Path, tuple[Stamp, pa.Table]]()
         for path in paths:
             # A resumed run may have cut a part: then its time is another.
-            stamp = _stamp(path)
+            stamp = stamped(path)
             if path in known and known[path][0] == stamp:
                 now[path] = known[path]
             else:
@@ -213,9 +215,10 @@ def _chosen(rows: pa.Table, names: Sequence[str] | None) -> pa.Table:
     return rows.select(wanted).replace_schema_metadata(None)
 
 
-def _stamp(path: Path) -> Stamp:
+def stamped(path: Path | None) -> Stamp:
+    """Return when a file was written, and its size; zeros if there is none."""
     try:
-        found = path.stat()
+        found = None if path is None else path.stat()
     except OSError:
-        return (0, 0)
-    return (found.st_mtime_ns, found.st_size)
+        found = None
+    return (0, 0) if found is None else (found.st_mtime_ns, found.st_size)

@@ -26,10 +26,12 @@ function tick(value, unit) {
   return Number(value.toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 8 });
 }
 
+const short = (value) => (value !== null && Math.abs(value) >= 1e4 ? value.toLocaleString("en", { notation: "compact" }) : tick(value));
+
 function axes(panel) {
   const line = { stroke: colour("muted"), font: FONT, labelFont: FONT, labelGap: 4, labelSize: 20,
     grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid"), width: 1, size: 5 } };
-  const x = { ...line, label: label(panel.x), size: 34, values: (_, at) => at.map((v) => tick(v)) };
+  const x = { ...line, label: label(panel.x), size: 34, values: (_, at) => at.map((v) => short(v)) };
   if (panel.x.label === "release" || panel.kind === "bars") x.incrs = WHOLE;
   if (panel.x.log) x.space = 46;
   const y = { ...line, label: label(panel.y), size: (u, values) => 14 + Math.max(26, ...(values ?? []).map((v) => 7 * String(v).length)),

@@ -52,7 +52,7 @@ export class Run {
     const spent = run.spent, tiles = [];
     if (run.measure) tiles.push(tile(run.measure.label, show(run.measure.value), run.repeat > 1 ? `mean of ${run.repeat} repetitions` : "after the last release"));
     if (spent) tiles.push(tile("epsilon spent", spent.epsilon === null ? "infinite" : show(spent.epsilon), spent.guarantee === "none" ? "no guarantee is claimed" : `client charged most; delta ${show(spent.delta, 3)}`));
-    if (run.done !== null) tiles.push(tile("releases", show(run.done), run.total ? `of ${show(run.total)}` : ""));
+    if (run.done !== null) tiles.push(tile("releases", show(run.done), run.total ? `of ${run.state === "over" && run.done < run.total ? "at most " : ""}${show(run.total)}` : ""));
     if (run.clients) tiles.push(tile("clients", show(run.clients), `trust: ${run.trust}`));
     replace(this.head,
       h("div", { class: "titled" }, h("h1", { text: run.name }), state(run.state)),
