@@ -28,14 +28,21 @@ function tick(value, unit) {
 
 const short = (value) => (value !== null && Math.abs(value) >= 1e4 ? value.toLocaleString("en", { notation: "compact" }) : tick(value));
 
+// Of an axis of logarithms that spans much, only the powers of ten have lines.
+function powers(u, at) {
+  const [low, high] = [at[0], at[at.length - 1]];
+  return high / low < 100 ? at : at.map((v) => (Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9 ? v : null));
+}
+
 function axes(panel) {
   const line = { stroke: colour("muted"), font: FONT, labelFont: FONT, labelGap: 4, labelSize: 20,
     grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid"), width: 1, size: 5 } };
   const x = { ...line, label: label(panel.x), size: 34, values: (_, at) => at.map((v) => short(v)) };
   if (panel.x.label === "release" || panel.kind === "bars") x.incrs = WHOLE;
-  if (panel.x.log) x.space = 46;
+  if (panel.x.log) Object.assign(x, { space: 46, grid: { ...line.grid, filter: powers } });
   const y = { ...line, label: label(panel.y), size: (u, values) => 14 + Math.max(26, ...(values ?? []).map((v) => 7 * String(v).length)),
     values: (_, at) => at.map((v) => tick(v, panel.y.unit)) };
+  if (panel.y.log) y.grid = { ...line.grid, filter: powers };
   return [x, y];
 }
 
