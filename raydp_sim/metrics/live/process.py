@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,9 @@ def main() -> None:
     if "why" in answer:
         os._exit(0)
     if listening is not None:
-        # Only now: the run does not wait for it to be imported.
-        _show(document, listening, Stored(store, folder.parent))
+        # Importing what it needs takes a moment, for which neither the run nor followers wait.
+        shown = (document, listening, Stored(store, folder.parent))
+        threading.Thread(target=_show, args=shown, daemon=True).start()
     outlets = Outlets(document["sinks"], store, folder.parent)
     for message in messages(source):
         store.take(message)
@@ -92,7 +94,7 @@ def _started(
 
 
 def _show(document: dict[str, Any], listening: socket.socket, source: Stored) -> None:
-    """Show the run on a web page, in a thread of its own."""
+    """Show the run on a web page; whatever happens to it, followers are served."""
 
     def watched(change: int) -> None:
         with source.store.changed:
@@ -104,7 +106,7 @@ def _show(document: dict[str, Any], listening: socket.socket, source: Stored) ->
     server = serving.Server(
         listening, runs, _grants(document), secure, document["key"] if secure else None, watched
     )
-    server.start()
+    server.serve_beside()
 
 
 def _grants(document: dict[str, Any]) -> list[Grant]:

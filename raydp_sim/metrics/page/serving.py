@@ -89,12 +89,13 @@ class Server:
 
     def start(self) -> threading.Thread:
         """Serve in a thread of its own."""
-        thread = threading.Thread(target=self._quietly, daemon=True)
+        thread = threading.Thread(target=self.serve_beside, daemon=True)
         thread.start()
         return thread
 
-    def _quietly(self) -> None:
-        # Where a run is played beside it, the run goes first. On Linux this is of a thread alone.
+    def serve_beside(self) -> None:
+        """Serve in this thread, which is not the main one, and let others go first."""
+        # On Linux this is of the thread alone, and of those that it starts.
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         with contextlib.suppress(SystemExit):

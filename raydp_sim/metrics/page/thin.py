@@ -64,7 +64,9 @@ def by_release(
     """
     if (np.diff(release) > 0).all():  # one repetition, as most runs have
         alone = np.full(len(release), np.nan)
-        return release + 1.0, [(np.where(np.isfinite(c), c, np.nan), alone) for c in values]
+        return release.astype(np.float64) + 1.0, [
+            (np.where(np.isfinite(c), c, np.nan), alone) for c in values
+        ]
     at, place = np.unique(release, return_inverse=True)
     found = []
     for column in values:
