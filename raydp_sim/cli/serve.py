@@ -9,7 +9,9 @@ from raydp_sim.errors import InputError
 from raydp_sim.metrics.live.access import issued
 from raydp_sim.metrics.page import serving
 from raydp_sim.metrics.page.runs import Runs
+from raydp_sim.registry import search_also
 from raydp_sim.run.serving import unencrypted
+from raydp_sim.run.spending import epsilons
 from raydp_sim.scenario.sections import host_and_port
 
 _EPILOG = """\b
@@ -55,9 +57,12 @@ def command(
     except ValueError as error:
         raise InputError(f"--at is {at!r}; {error}") from None
     given = issued(tokens)
+    search_also(Path.cwd())
     with contextlib.closing(serving.bound(host, port, "--at")) as listening:
         try:
-            server = serving.Server(listening, Runs(place), given.grants, certificate, key)
+            server = serving.Server(
+                listening, Runs(place), given.grants, certificate, key, epsilons=epsilons
+            )
         except OSError:
             raise InputError("--certificate or --key is not valid PEM") from None
         url = serving.address(host, listening.getsockname()[1], certificate is not None)

@@ -1,9 +1,13 @@
 """The server of the page: who is let in, what they get, and that nothing else gets out."""
 
+import json
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -18,6 +22,7 @@ from raydp_sim.metrics.page.door import HEADERS
 from raydp_sim.metrics.page.runs import Runs
 from raydp_sim.metrics.page.server import FILES, STATIC, Page, app
 from raydp_sim.run import prepare, run
+from raydp_sim.run.spending import epsilons
 from tests.actors.leveled import analysts
 from tests.conftest import scenario
 from tests.metrics.pages import ALL, ANALYST, FIRST, GRANTS, HOSTILE, browser
@@ -259,6 +264,53 @@ def test_a_resumed_run_is_shown_without_what_it_dropped(tmp_path: Path) -> None:
     assert over["state"] == "over" and over["done"] == 6
     fresh = client(app(Page(Runs(tmp_path)), GRANTS)).get("/api/run?run=run").json()
     assert over["panels"] == fresh["panels"]
+
+
+def test_what_clients_have_spent_is_worked_out_from_the_ledger(folder: Path) -> None:
+    made = app(Page(Runs(folder), epsilons=epsilons), GRANTS)
+    found = client(made).get("/api/ledger?run=mean").json()["panel"]
+    spent = epsilons(folder / "mean")
+    summary = json.loads((folder / "mean" / "summary.json").read_text())
+    assert spent.max() == pytest.approx(summary["privacy"]["per_client"]["max"])
+    assert sum(found["data"][1]) == len(spent) == 200
+    assert client(made, ANALYST).get("/api/ledger?run=mean").status_code == 404
+    assert client(made).get("/api/run?run=mean").json()["ledger"] is True
+
+
+def test_a_damaged_run_hides_no_other(tmp_path: Path) -> None:
+    for name in ("fine", "broken"):
+        run(scenario(rounds=2), out=tmp_path / name)
+    for path in (tmp_path / "broken" / "metrics" / "releases").iterdir():
+        path.write_bytes(b"nothing")
+    asking = client(app(Page(Runs(tmp_path)), GRANTS))
+    states = {each["name"]: each["state"] for each in asking.get("/api/runs").json()["runs"]}
+    assert states == {"fine": "over", "broken": "damaged"}
+    answer = asking.get("/api/run?run=broken")
+    assert answer.status_code == 500 and answer.json() == {"error": "the run cannot be read"}
+    assert answer.headers["Content-Security-Policy"] == HEADERS["Content-Security-Policy"]
+
+
+def test_the_page_of_a_run_has_rows_before_they_are_in_parquet(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(ALL)
+    metrics = {"serve": True, "tokens": str(tokens)}
+    made, pages = prepare(scenario(rounds=5, metrics=metrics), out=tmp_path / "run"), []
+    made.watcher.served = lambda served: pages.append(served.page)
+    rows = made.play()
+    for _ in range(3):
+        next(rows)
+    deadline, found = time.monotonic() + 90, {"done": 0}
+    while found["done"] < 3 and time.monotonic() < deadline:
+        asked = Request(f"{pages[0]}api/run?run=run", headers={"authorization": f"Bearer {ALL}"})
+        with urlopen(asked, timeout=90) as answer:  # which waits until the page is there
+            found = json.load(answer)
+    assert found["done"] == 3 and found["state"] == "live" and found["ledger"] is False
+    with pytest.raises(HTTPError, match="401") as refused:
+        urlopen(f"{pages[0]}api/run?run=run", timeout=90)
+    refused.value.close()
+    assert len(list(rows)) == 2
+    spent = streams.read(tmp_path / "run" / "metrics", "releases")["epsilon"].to_pylist()
+    assert found["spent"]["epsilon"] == spent[2]
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:

@@ -247,6 +247,32 @@ def spread(seen: Seen) -> Panel | None:
     }
 
 
+def spending(epsilons: Floats) -> Panel | None:
+    """Return how many clients have spent how much; None where there is no guarantee.
+
+    Args:
+        epsilons: of every client.
+    """
+    most = float(epsilons.max(initial=0.0))
+    if not np.isfinite(most) or not len(epsilons):
+        return None
+    wide = most / _BARS if most > 0.0 else 1.0
+    bars = np.bincount(np.minimum((epsilons / wide).astype(np.int64), _BARS - 1))
+    never = float((epsilons == 0.0).mean())
+    return {
+        "id": "spread",
+        "tab": PRIVACY,
+        "kind": "bars",
+        "title": "Epsilon over the clients",
+        "note": f"{never:.1%} of the clients were never charged." if never else "",
+        "marks": ["ledger"],
+        "x": {"label": "epsilon so far", "unit": "", "wide": wide, "bins": True},
+        "y": {"label": "clients", "unit": "", "zero": True},
+        "series": [{"label": "clients", "colour": 0}],
+        "data": [numbers((np.arange(len(bars), dtype=np.float64) + 0.5) * wide), bars.tolist()],
+    }
+
+
 def _map(
     name: str,
     title: str,

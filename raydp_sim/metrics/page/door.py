@@ -2,10 +2,13 @@
 
 import base64
 import binascii
+import traceback
 from collections.abc import Sequence
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
+from zipfile import BadZipFile
 
+import pyarrow as pa
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
@@ -26,6 +29,8 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 REFUSED = "a valid token is needed"
+DAMAGED = (OSError, ValueError, KeyError, TypeError, BadZipFile, pa.ArrowException)
+"""What reading a damaged run directory raises."""
 _OPEN = ("/api/login", "/api/logout")
 
 
@@ -86,7 +91,11 @@ class Door:
             await self.app(scope, receive, send)
             return
 
+        began = False
+
         async def sending(message: Any) -> None:
+            nonlocal began
+            began = True
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -105,4 +114,10 @@ class Door:
                 await answer(scope, receive, sending)
                 return
             scope.setdefault("state", {})["grant"] = grant
-        await self.app(scope, receive, sending)
+        try:
+            await self.app(scope, receive, sending)
+        except DAMAGED:
+            if began:
+                raise
+            traceback.print_exc()
+            await JSONResponse({"error": "the run cannot be read"}, 500)(scope, receive, sending)

@@ -19,10 +19,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from raydp_sim.errors import InputError
 from raydp_sim.metrics.live.access import Grant, admitted
-from raydp_sim.metrics.page import documents, downloads
+from raydp_sim.metrics.page import crowd, documents, downloads
 from raydp_sim.metrics.page.crowd import Turns
-from raydp_sim.metrics.page.door import REFUSED, Door, cookie_name, packed
+from raydp_sim.metrics.page.door import DAMAGED, REFUSED, Door, cookie_name, packed
 from raydp_sim.metrics.page.runs import Runs
 from raydp_sim.metrics.page.seen import Seen
 from raydp_sim.metrics.page.source import LIVE
@@ -39,6 +40,8 @@ _LARGEST = 4096  # bytes of a request
 
 Watched = Callable[[int], None]
 """Is told of one more, or one less, who looks."""
+Epsilons = Callable[[Path], Any]
+"""Returns the epsilon of every client of a run directory; what a scenario says is needed for it."""
 
 
 class Page:
@@ -47,12 +50,17 @@ class Page:
     Args:
         runs: to be shown.
         watched: is told who looks, so that a process does not end before they have seen the end.
+        epsilons: works out what every client of a run directory has spent; None: nobody does.
     """
 
-    def __init__(self, runs: Runs, watched: Watched | None = None) -> None:
-        self.runs, self.watched = runs, watched or (lambda change: None)
+    def __init__(
+        self, runs: Runs, watched: Watched | None = None, epsilons: Epsilons | None = None
+    ) -> None:
+        self.runs, self.watched, self.epsilons = runs, watched or (lambda change: None), epsilons
         self._answers: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
         self._lock = threading.Lock()  # documents are made one at a time: they share tables
+        self._ledgers = threading.Lock()  # replaying one may take long; others do not wait for it
+        self._keeping = threading.Lock()
         self._lines: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {}
 
     # What is answered, made in a thread of its own.
@@ -66,30 +74,52 @@ class Page:
             seen, _ = found
             version, key = seen.source.version(), (grant.digest, name)
             if self._lines.get(key, ("", {}))[0] != version:
-                with contextlib.suppress(FileNotFoundError):
-                    line = documents.listed(seen, _updated(seen.source.path))
-                    self._lines[key] = (version, line)
-            if key in self._lines:
-                rows.append(self._lines[key][1])
+                updated = _updated(seen.source.path)
+                try:
+                    line = documents.listed(seen, updated)
+                except DAMAGED:
+                    line = {**seen.about, "state": "damaged", "updated": round(updated, 3)}
+                self._lines[key] = (version, line)
+            rows.append(self._lines[key][1])
         return _json({"runs": rows, "scopes": list(grant.scopes), "reader": grant.reader})
 
     def run(self, seen: Seen, turns: Turns) -> bytes:
         """Return everything that the page of a run shows."""
-        return self._kept(seen, "run", lambda: documents.run(seen, turns))
+
+        def made() -> dict[str, Any]:
+            whole = seen.charged and self.epsilons is not None
+            return {**documents.run(seen, turns), "ledger": whole}
+
+        return self._kept(seen, "run", made)
+
+    def ledger(self, seen: Seen) -> bytes:
+        """Return what the clients have spent, as a panel; worked out anew when that has changed."""
+
+        def made() -> dict[str, Any]:
+            assert self.epsilons is not None
+            try:
+                return {"panel": crowd.spending(self.epsilons(seen.source.path))}
+            except InputError:
+                return {"panel": None}
+
+        return self._kept(seen, "ledger", made, self._ledgers)
 
     def stream(self, seen: Seen, name: str) -> bytes:
         """Return a stream: its last rows, and lines."""
         return self._kept(seen, f"stream {name}", lambda: documents.stream(seen, name))
 
-    def _kept(self, seen: Seen, what: str, make: Callable[[], dict[str, Any]]) -> bytes:
+    def _kept(
+        self, seen: Seen, what: str, make: Callable[[], dict[str, Any]], lock: Any = None
+    ) -> bytes:
         key = (what, seen.name, seen.grant.digest, seen.source.version())
-        with self._lock:
-            if key not in self._answers:
-                self._answers[key] = _json(make())
-                while len(self._answers) > _ANSWERS:
-                    self._answers.popitem(last=False)
-            self._answers.move_to_end(key)
-            return self._answers[key]
+        with lock or self._lock:
+            if (found := self._answers.get(key)) is None:
+                found = _json(make())
+                with self._keeping:
+                    self._answers[key] = found
+                    while len(self._answers) > _ANSWERS:
+                        self._answers.popitem(last=False)
+            return found
 
 
 def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
@@ -139,6 +169,12 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
         seen, _ = await _seen(runs, request)
         name = await _open_stream(seen, request)
         return _answered(await run_in_threadpool(page.stream, seen, name))
+
+    async def ledger(request: Request) -> Response:
+        seen, _ = await _seen(runs, request)
+        if not seen.charged or page.epsilons is None:
+            raise HTTPException(404)
+        return _answered(await run_in_threadpool(page.ledger, seen))
 
     async def compare(request: Request) -> Response:
         names = request.query_params.getlist("run")
@@ -194,6 +230,7 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
         Route("/api/runs", listed),
         Route("/api/run", run),
         Route("/api/stream", stream),
+        Route("/api/ledger", ledger),
         Route("/api/compare", compare),
         Route("/api/download", download),
         Route("/api/scenario", scenario),

@@ -52,6 +52,7 @@ class Server:
         grants: of the tokens.
         certificate, key: PEM files; None: no TLS.
         watched: see `server.Page`.
+        epsilons: see `server.Page`.
     """
 
     def __init__(
@@ -62,13 +63,14 @@ class Server:
         certificate: str | None = None,
         key: str | None = None,
         watched: Any = None,
+        epsilons: Any = None,
     ) -> None:
         # Only for whoever serves: importing these takes a moment, and they may not be there.
         import uvicorn
 
         from raydp_sim.metrics.page.server import Page, app
 
-        made = app(Page(runs, watched), grants, secure=certificate is not None)
+        made = app(Page(runs, watched, epsilons), grants, secure=certificate is not None)
         config = uvicorn.Config(
             made,
             log_config=None,

@@ -12,7 +12,7 @@ export function address(what, given = {}) {
 export async function ask(what, given = {}) {
   const answer = await fetch(address(what, given), { credentials: "same-origin", cache: "no-store" });
   if (answer.status === 401) throw new Refused("a valid token is needed");
-  if (!answer.ok) throw new Error(answer.status === 404 ? "There is no such run, or it is not open to this token." : `The server said ${answer.status}.`);
+  if (!answer.ok) throw new Error(answer.status === 404 ? "There is no such run, or it is not open to this token." : answer.status === 500 ? "This run cannot be read: its directory may be damaged." : `The server said ${answer.status}.`);
   return answer.json();
 }
 

@@ -38,7 +38,7 @@ function axes(panel) {
   const line = { stroke: colour("muted"), font: FONT, labelFont: FONT, labelGap: 4, labelSize: 20,
     grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid"), width: 1, size: 5 } };
   const x = { ...line, label: label(panel.x), size: 34, values: (_, at) => at.map((v) => short(v)) };
-  if (panel.x.label === "release" || panel.kind === "bars") x.incrs = WHOLE;
+  if (panel.x.label === "release" || (panel.kind === "bars" && !panel.x.bins)) x.incrs = WHOLE;
   if (panel.x.log) Object.assign(x, { space: 46, grid: { ...line.grid, filter: powers } });
   const y = { ...line, label: label(panel.y), size: (u, values) => 14 + Math.max(26, ...(values ?? []).map((v) => 7 * String(v).length)),
     values: (_, at) => at.map((v) => tick(v, panel.y.unit)) };

@@ -41,7 +41,7 @@ export class List {
 
   matching() {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const order = { live: 0, interrupted: 1, over: 1 };
+    const order = { live: 0, interrupted: 1, over: 1, damaged: 1 };
     return this.runs
       .filter((run) => { const text = [run.name, run.scenario, run.task, run.mechanism, run.trust, run.state].join(" ").toLowerCase(); return words.every((word) => text.includes(word)); })
       .sort((a, b) => order[a.state] - order[b.state] || b.updated - a.updated || a.name.localeCompare(b.name));

@@ -135,7 +135,8 @@ export class Panel {
       if (truth) lines.push(["truth", show(truth[at]), panel.kind === "answer" ? 1 : -1]);
     } else {
       const x = panel.data[0][at], wide = panel.x.wide ?? 1;
-      head = panel.kind === "bars" && wide > 1 ? `${show(x)} to ${show(x + wide - 1)} ${panel.x.label}` : `${panel.x.label} ${show(x)}`;
+      if (panel.x.bins) head = `${panel.x.label} ${show(x - wide / 2)} to ${show(x + wide / 2)}`;
+      else head = panel.kind === "bars" && wide > 1 ? `${show(x)} to ${show(x + wide - 1)} ${panel.x.label}` : `${panel.x.label} ${show(x)}`;
       panel.series.forEach((each, line) => {
         const value = panel.data[1 + line][at];
         if (!this.hidden.has(line) && value !== null && value !== undefined) lines.push([each.label, said(value, panel.y), each.colour]);

@@ -31,8 +31,15 @@ export class Run {
 
   async load() {
     this.run = await ask("run", { run: this.name });
+    if (this.tab === "privacy" && this.run.ledger) await this.ledger();
     if (this.tab === "data" && this.stream) this.rows = await ask("stream", { run: this.name, stream: this.stream });
     this.draw();
+  }
+
+  // What each client has spent is worked out from the whole ledger, and so only for whoever looks.
+  async ledger() {
+    const { panel } = await ask("ledger", { run: this.name });
+    if (panel) this.run.panels = [...this.run.panels.filter((each) => each.id !== panel.id), panel];
   }
 
   draw() {
