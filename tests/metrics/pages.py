@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from raydp_sim.metrics.live.access import Grant, grant
-from raydp_sim.metrics.page.crowd import Turns
 from raydp_sim.metrics.page.seen import Seen
 from raydp_sim.metrics.page.source import OnDisk
+from raydp_sim.metrics.page.turns import Turns
 
 ALL, ANALYST, CHARGES, FIRST = (
     f"the token of {who}, long enough" for who in ("all", "analysts", "the ledger", "analyst-1")

@@ -10,11 +10,12 @@ import pytest
 
 from raydp_sim.metrics import columns, parts, streams
 from raydp_sim.metrics.page import documents, statement
-from raydp_sim.metrics.page.crowd import DAY, Turns, span
+from raydp_sim.metrics.page.crowd import DAY, span
 from raydp_sim.metrics.page.downloads import as_csv, as_parquet
 from raydp_sim.metrics.page.runs import Runs
 from raydp_sim.metrics.page.source import OnDisk
 from raydp_sim.metrics.page.thin import MOST
+from raydp_sim.metrics.page.turns import Turns
 from raydp_sim.privacy.ledger import store
 from raydp_sim.run import prepare, reopen, run
 from tests.actors.leveled import analysts

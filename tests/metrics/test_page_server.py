@@ -18,9 +18,10 @@ from raydp_sim.cli.main import main
 from raydp_sim.errors import InputError
 from raydp_sim.metrics import streams
 from raydp_sim.metrics.page import serving
+from raydp_sim.metrics.page.answers import Page
 from raydp_sim.metrics.page.door import HEADERS
 from raydp_sim.metrics.page.runs import Runs
-from raydp_sim.metrics.page.server import FILES, STATIC, Page, app
+from raydp_sim.metrics.page.server import FILES, STATIC, app
 from raydp_sim.run import prepare, run
 from raydp_sim.run.spending import epsilons
 from tests.actors.leveled import analysts

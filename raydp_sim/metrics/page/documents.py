@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from raydp_sim.metrics import columns, streams
 from raydp_sim.metrics.differences import differences
 from raydp_sim.metrics.page import crowd, readers, results, special, statement
-from raydp_sim.metrics.page.crowd import Turns
+from raydp_sim.metrics.page import turns as ledger
 from raydp_sim.metrics.page.lines import Drawn, Line, Panel, panel, unit
 from raydp_sim.metrics.page.seen import Seen
+from raydp_sim.metrics.page.turns import Turns
 
 _ROWS = 20  # of a stream, the last ones
 _COLUMNS = 12  # of a stream that are drawn
@@ -60,7 +61,7 @@ def run(seen: Seen, turns: Turns) -> dict[str, Any]:
     """
     # What a run is for comes first: its answer, what it lost or learned, and then what that cost.
     panels = [*special.answers(seen), *results.panels(seen), *special.costs(seen)]
-    panels += [*crowd.panels(seen, turns), *readers.panels(seen)]
+    panels += [*crowd.panels(seen), *ledger.panels(seen, turns), *readers.panels(seen)]
     spent = statement.spent(seen)
     return {
         **seen.about,

@@ -6,13 +6,12 @@ import traceback
 from collections.abc import Sequence
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from zipfile import BadZipFile
 
-import pyarrow as pa
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
 from raydp_sim.metrics.live.access import Grant, admitted
+from raydp_sim.metrics.page.answers import DAMAGED
 
 # Nothing but our own files is loaded, and no script or style stands in a page.
 POLICY = (
@@ -29,8 +28,6 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 REFUSED = "a valid token is needed"
-DAMAGED = (OSError, ValueError, KeyError, TypeError, BadZipFile, pa.ArrowException)
-"""What reading a damaged run directory raises."""
 _OPEN = ("/api/login", "/api/logout")
 
 

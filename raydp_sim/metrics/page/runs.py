@@ -6,9 +6,9 @@ from collections import OrderedDict
 from pathlib import Path
 
 from raydp_sim.metrics.live.access import Grant
-from raydp_sim.metrics.page.crowd import Turns
 from raydp_sim.metrics.page.seen import Seen
 from raydp_sim.metrics.page.source import OnDisk, Source
+from raydp_sim.metrics.page.turns import Turns
 
 _DEEP = 4  # folders below the one that is served: sweeps have runs in folders of their own
 _KEPT = 8  # runs whose tables are kept

@@ -1,12 +1,9 @@
 """The routes of the page: files that everyone may have, and documents for whoever has a token."""
 
 import asyncio
-import contextlib
 import json
 import re
-import threading
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,14 +16,14 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from raydp_sim.errors import InputError
 from raydp_sim.metrics.live.access import Grant, admitted
-from raydp_sim.metrics.page import crowd, documents, downloads
-from raydp_sim.metrics.page.crowd import Turns
-from raydp_sim.metrics.page.door import DAMAGED, REFUSED, Door, cookie_name, packed
+from raydp_sim.metrics.page import documents, downloads
+from raydp_sim.metrics.page.answers import Page, dumped
+from raydp_sim.metrics.page.door import REFUSED, Door, cookie_name, packed
 from raydp_sim.metrics.page.runs import Runs
 from raydp_sim.metrics.page.seen import Seen
 from raydp_sim.metrics.page.source import LIVE
+from raydp_sim.metrics.page.turns import Turns
 
 STATIC = Path(__file__).parent / "static"
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
@@ -34,92 +31,8 @@ _KINDS |= {".svg": "image/svg+xml", "": "text/plain"}
 _PAUSE = 0.5  # seconds between two looks at whether there is something new
 _BEAT = 15.0  # seconds after which a line without news says that the server is there
 _REST = 1.0  # seconds that a page has to fetch the last of a run
-_ANSWERS = 64  # that are kept, for several who look at the same
 _COMPARED = 8
 _LARGEST = 4096  # bytes of a request
-
-Watched = Callable[[int], None]
-"""Is told of one more, or one less, who looks."""
-Epsilons = Callable[[Path], Any]
-"""Returns the epsilon of every client of a run directory; what a scenario says is needed for it."""
-
-
-class Page:
-    """The page of some runs.
-
-    Args:
-        runs: to be shown.
-        watched: is told who looks, so that a process does not end before they have seen the end.
-        epsilons: works out what every client of a run directory has spent; None: nobody does.
-    """
-
-    def __init__(
-        self, runs: Runs, watched: Watched | None = None, epsilons: Epsilons | None = None
-    ) -> None:
-        self.runs, self.watched, self.epsilons = runs, watched or (lambda change: None), epsilons
-        self._answers: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
-        self._lock = threading.Lock()  # documents are made one at a time: they share tables
-        self._ledgers = threading.Lock()  # replaying one may take long; others do not wait for it
-        self._keeping = threading.Lock()
-        self._lines: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {}
-
-    # What is answered, made in a thread of its own.
-
-    def listed(self, grant: Grant) -> bytes:
-        """Return the list of runs; of those that did not change, as it was made before."""
-        rows = []
-        for name in self.runs.names():
-            if (found := self.runs.seen(name, grant)) is None:
-                continue
-            seen, _ = found
-            version, key = seen.source.version(), (grant.digest, name)
-            if self._lines.get(key, ("", {}))[0] != version:
-                updated = _updated(seen.source.path)
-                try:
-                    line = documents.listed(seen, updated)
-                except DAMAGED:
-                    line = {**seen.about, "state": "damaged", "updated": round(updated, 3)}
-                self._lines[key] = (version, line)
-            rows.append(self._lines[key][1])
-        return _json({"runs": rows, "scopes": list(grant.scopes), "reader": grant.reader})
-
-    def run(self, seen: Seen, turns: Turns) -> bytes:
-        """Return everything that the page of a run shows."""
-
-        def made() -> dict[str, Any]:
-            whole = seen.charged and self.epsilons is not None
-            return {**documents.run(seen, turns), "ledger": whole}
-
-        return self._kept(seen, "run", made)
-
-    def ledger(self, seen: Seen) -> bytes:
-        """Return what the clients have spent, as a panel; worked out anew when that has changed."""
-
-        def made() -> dict[str, Any]:
-            assert self.epsilons is not None
-            try:
-                return {"panel": crowd.spending(self.epsilons(seen.source.path))}
-            except InputError:
-                return {"panel": None}
-
-        return self._kept(seen, "ledger", made, self._ledgers)
-
-    def stream(self, seen: Seen, name: str) -> bytes:
-        """Return a stream: its last rows, and lines."""
-        return self._kept(seen, f"stream {name}", lambda: documents.stream(seen, name))
-
-    def _kept(
-        self, seen: Seen, what: str, make: Callable[[], dict[str, Any]], lock: Any = None
-    ) -> bytes:
-        key = (what, seen.name, seen.grant.digest, seen.source.version())
-        with lock or self._lock:
-            if (found := self._answers.get(key)) is None:
-                found = _json(make())
-                with self._keeping:
-                    self._answers[key] = found
-                    while len(self._answers) > _ANSWERS:
-                        self._answers.popitem(last=False)
-            return found
 
 
 def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
@@ -182,7 +95,7 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
             raise HTTPException(400)
         found = [await _seen(runs, request, name) for name in names]
         made = await run_in_threadpool(documents.compared, [seen for seen, _ in found])
-        return _answered(_json(made))
+        return _answered(dumped(made))
 
     async def download(request: Request) -> Response:
         seen, _ = await _seen(runs, request)
@@ -295,15 +208,3 @@ def _attached(pieces: Any, name: str, kind: str) -> Response:
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name)
     where = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
     return StreamingResponse(pieces, media_type=kind, headers={"Content-Disposition": where})
-
-
-def _json(document: dict[str, Any]) -> bytes:
-    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _updated(path: Path) -> float:
-    times = []
-    for part in ("metrics/releases", "summary.json", "scenario.yaml"):
-        with contextlib.suppress(OSError):
-            times.append((path / part).stat().st_mtime)
-    return max(times, default=0.0)

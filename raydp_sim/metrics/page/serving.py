@@ -14,7 +14,7 @@ from raydp_sim.metrics.page.runs import Runs
 
 MISSING = "the page needs starlette and uvicorn: pip install 'raydp-sim[serve]'"
 _NEEDED = ("starlette", "uvicorn")
-_NICE = 10
+_NICE = 5
 
 
 def available() -> bool:
@@ -51,8 +51,8 @@ class Server:
         runs: to be shown.
         grants: of the tokens.
         certificate, key: PEM files; None: no TLS.
-        watched: see `server.Page`.
-        epsilons: see `server.Page`.
+        watched: see `answers.Page`.
+        epsilons: see `answers.Page`.
     """
 
     def __init__(
@@ -68,7 +68,8 @@ class Server:
         # Only for whoever serves: importing these takes a moment, and they may not be there.
         import uvicorn
 
-        from raydp_sim.metrics.page.server import Page, app
+        from raydp_sim.metrics.page.answers import Page
+        from raydp_sim.metrics.page.server import app
 
         made = app(Page(runs, watched, epsilons), grants, secure=certificate is not None)
         config = uvicorn.Config(
