@@ -243,11 +243,25 @@ def test_runs_are_compared(served) -> None:
         assert client(served).get(f"/api/compare?{query}").status_code in (400, 404)
 
 
-def test_events_end_with_the_run(served) -> None:
+def test_events_end_with_the_run_when_it_was_shown(served, monkeypatch) -> None:
+    monkeypatch.setattr("raydp_sim.metrics.page.server._REST", 3600.0)
+    assert client(served).get("/api/run?run=mean").status_code == 200
     with client(served).stream("GET", "/api/events?run=mean") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         lines = list(answer.iter_lines())
     assert lines[0] == "event: news" and '"state": "over"' in lines[1] and "event: end" in lines
+
+
+def test_whoever_looks_and_is_answered_is_counted(folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr("raydp_sim.metrics.page.server._PAUSE", 0.01)
+    monkeypatch.setattr("raydp_sim.metrics.page.server._REST", 0.05)
+    looking, answers = list[int](), list[int]()
+    page = Page(Runs(folder), watched=looking.append, answering=answers.append)
+    asking = client(app(page, GRANTS))
+    assert "event: end" in asking.get("/api/events?run=mean").text
+    assert looking == [1, 0, 0, 0, 0, 0, -1] and answers == []
+    asking.get("/api/run?run=mean"), asking.get("/api/run?run=none")
+    assert answers == [1, -1, 1, -1]
 
 
 def test_a_resumed_run_is_shown_without_what_it_dropped(tmp_path: Path) -> None:

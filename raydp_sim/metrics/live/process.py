@@ -95,17 +95,24 @@ def _started(
 
 def _show(document: dict[str, Any], listening: socket.socket, source: Stored) -> None:
     """Show the run on a web page; whatever happens to it, followers are served."""
+    store = source.store
+
+    def told(followers: int, answering: int) -> None:
+        with store.changed:
+            store.followers += followers
+            store.answering += answering
+            store.moved = time.monotonic()
+            store.changed.notify_all()
 
     def watched(change: int) -> None:
-        with source.store.changed:
-            source.store.followers += change
-            source.store.moved = time.monotonic()
-            source.store.changed.notify_all()
+        told(change, 0)
 
-    runs, secure = One(str(document["about"].get("run", "run")), source), document["certificate"]
-    server = serving.Server(
-        listening, runs, _grants(document), secure, document["key"] if secure else None, watched
-    )
+    def answering(change: int) -> None:
+        told(0, change)
+
+    runs, grants = One(str(document["about"].get("run", "run")), source), _grants(document)
+    tls = document["certificate"], document["key"]
+    server = serving.Server(listening, runs, grants, *tls, watched=watched, answering=answering)
     server.serve_beside()
 
 
@@ -116,7 +123,7 @@ def _grants(document: dict[str, Any]) -> list[Grant]:
 def _wait_for_followers(store: Store) -> None:
     store.moved = time.monotonic()
     with store.changed:
-        while store.followers and time.monotonic() - store.moved < _STUCK:
+        while store.answering or (store.followers and time.monotonic() - store.moved < _STUCK):
             store.changed.wait(0.05)
     # What was handed to the network is on its way when the call returns; let it leave.
     with contextlib.suppress(Exception):

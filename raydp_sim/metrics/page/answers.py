@@ -23,7 +23,7 @@ DAMAGED = (OSError, ValueError, KeyError, TypeError, BadZipFile, pa.ArrowExcepti
 _KEPT = 64
 
 Watched = Callable[[int], None]
-"""Is told of one more, or one less, who looks."""
+"""Is told of one more, of one less, or with 0 that there still are as many."""
 Epsilons = Callable[[Path], Any]
 """Returns the epsilon of every client of a run directory; what a scenario says is needed for it."""
 
@@ -34,13 +34,20 @@ class Page:
     Args:
         runs: to be shown.
         watched: is told who looks, so that a process does not end before they have seen the end.
+        answering: is told of answers that are being made, likewise.
         epsilons: works out what every client of a run directory has spent; None: nobody does.
     """
 
     def __init__(
-        self, runs: Runs, watched: Watched | None = None, epsilons: Epsilons | None = None
+        self,
+        runs: Runs,
+        watched: Watched | None = None,
+        answering: Watched | None = None,
+        epsilons: Epsilons | None = None,
     ) -> None:
-        self.runs, self.watched, self.epsilons = runs, watched or (lambda change: None), epsilons
+        self.runs, self.epsilons = runs, epsilons
+        self.watched = watched or (lambda change: None)
+        self.answering = answering or (lambda change: None)
         self._answers: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
         self._lock = threading.Lock()  # documents are made one at a time: they share tables
         self._ledgers = threading.Lock()  # replaying one may take long; others do not wait for it
@@ -75,6 +82,10 @@ class Page:
             return {**documents.run(seen, counted), "ledger": whole}
 
         return self._kept(seen, "run", made)
+
+    def shown(self, seen: Seen, version: str) -> bool:
+        """Say whether somebody with this token was shown a run as of a version."""
+        return ("run", seen.name, seen.grant.digest, version) in self._answers
 
     def ledger(self, seen: Seen) -> bytes:
         """Return what the clients have spent, as a panel; worked out anew when that has changed."""

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
 from raydp_sim.metrics.live.access import Grant, admitted
-from raydp_sim.metrics.page.answers import DAMAGED
+from raydp_sim.metrics.page.answers import DAMAGED, Watched
 
 # Nothing but our own files is loaded, and no script or style stands in a page.
 POLICY = (
@@ -29,6 +29,7 @@ HEADERS = {
 }
 REFUSED = "a valid token is needed"
 _OPEN = ("/api/login", "/api/logout")
+_UNCOUNTED = ("/api/events",)  # which lasts as long as somebody looks
 
 
 def cookie_name(port: int | None) -> str:
@@ -77,10 +78,11 @@ class Door:
     Args:
         app: what is behind it.
         grants: of the tokens that there are.
+        answering: is told of answers that are being made.
     """
 
-    def __init__(self, app: Any, grants: Sequence[Grant]) -> None:
-        self.app, self.grants = app, grants
+    def __init__(self, app: Any, grants: Sequence[Grant], answering: Watched) -> None:
+        self.app, self.grants, self.answering = app, grants, answering
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
@@ -111,10 +113,16 @@ class Door:
                 await answer(scope, receive, sending)
                 return
             scope.setdefault("state", {})["grant"] = grant
+        counted = path not in _UNCOUNTED
         try:
+            if counted:
+                self.answering(1)
             await self.app(scope, receive, sending)
         except DAMAGED:
             if began:
                 raise
             traceback.print_exc()
             await JSONResponse({"error": "the run cannot be read"}, 500)(scope, receive, sending)
+        finally:
+            if counted:
+                self.answering(-1)

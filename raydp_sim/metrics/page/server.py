@@ -30,7 +30,7 @@ _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _KINDS |= {".svg": "image/svg+xml", "": "text/plain"}
 _PAUSE = 0.5  # seconds between two looks at whether there is something new
 _BEAT = 15.0  # seconds after which a line without news says that the server is there
-_REST = 1.0  # seconds that a page has to fetch the last of a run
+_REST = 6.0  # seconds that a page has to fetch the last of a run
 _COMPARED = 8
 _LARGEST = 4096  # bytes of a request
 
@@ -121,10 +121,8 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
         return _attached(iter([content]), f"{seen.name}.png", "image/png")
 
     async def events(request: Request) -> Response:
-        source = None
-        if "run" in request.query_params:
-            source = (await _seen(runs, request))[0].source
-        lines = _events(page, source, request)
+        seen = (await _seen(runs, request))[0] if "run" in request.query_params else None
+        lines = _events(page, seen, request)
         return StreamingResponse(lines, media_type="text/event-stream")
 
     async def static(request: Request) -> Response:
@@ -152,7 +150,8 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
         Route("/", static),
         Route("/{name:path}", static),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Door, grants=list(grants))])
+    door = Middleware(Door, grants=list(grants), answering=page.answering)
+    return Starlette(routes=routes, middleware=[door])
 
 
 # By name, so that no path is ever made of what a browser asks for.
@@ -174,15 +173,15 @@ async def _open_stream(seen: Seen, request: Request) -> str:
     return name
 
 
-async def _events(page: Page, source: Any, request: Request) -> AsyncIterator[str]:
+async def _events(page: Page, seen: Seen | None, request: Request) -> AsyncIterator[str]:
     """Yield a line whenever there is something new, and now and then one that says nothing."""
     page.watched(1)
     last, quiet = "", 0.0
     try:
         while not await request.is_disconnected():
-            looked = page.runs.version if source is None else source.version
             # Before the version is looked at: of a run that has ended, all is there.
-            state = None if source is None else source.state()
+            state = None if seen is None else seen.source.state()
+            looked = page.runs.version if seen is None else seen.source.version
             version = await run_in_threadpool(looked)
             if version != last:
                 last, quiet = version, 0.0
@@ -190,14 +189,23 @@ async def _events(page: Page, source: Any, request: Request) -> AsyncIterator[st
             elif quiet >= _BEAT:
                 quiet = 0.0
                 yield ": still here\n\n"
-            if state is not None and state != LIVE:
-                await asyncio.sleep(_REST)
+            if seen is not None and state != LIVE:
+                await _rest(page, seen, version)
                 yield "event: end\ndata: {}\n\n"
                 return
             await asyncio.sleep(_PAUSE)
             quiet += _PAUSE
     finally:
         page.watched(-1)
+
+
+async def _rest(page: Page, seen: Seen, version: str) -> None:
+    """Wait a while for the page to be shown the last of a run."""
+    for _ in range(int(_REST / _PAUSE)):
+        if page.shown(seen, version):
+            return
+        page.watched(0)
+        await asyncio.sleep(_PAUSE)
 
 
 def _answered(content: bytes) -> Response:

@@ -51,8 +51,7 @@ class Server:
         runs: to be shown.
         grants: of the tokens.
         certificate, key: PEM files; None: no TLS.
-        watched: see `answers.Page`.
-        epsilons: see `answers.Page`.
+        hooks: the others of `answers.Page`.
     """
 
     def __init__(
@@ -62,8 +61,7 @@ class Server:
         grants: Sequence[Grant],
         certificate: str | None = None,
         key: str | None = None,
-        watched: Any = None,
-        epsilons: Any = None,
+        **hooks: Any,
     ) -> None:
         # Only for whoever serves: importing these takes a moment, and they may not be there.
         import uvicorn
@@ -71,7 +69,7 @@ class Server:
         from raydp_sim.metrics.page.answers import Page
         from raydp_sim.metrics.page.server import app
 
-        made = app(Page(runs, watched, epsilons), grants, secure=certificate is not None)
+        made = app(Page(runs, **hooks), grants, secure=certificate is not None)
         config = uvicorn.Config(
             made,
             log_config=None,

@@ -31,23 +31,33 @@ export async function logout() {
 }
 
 // Calls `act` when there is news, one call at a time and never so often that the server has no rest:
-// where an answer takes long, the next one waits for longer.
+// where an answer takes long, the next one waits for longer. The last news of a run does not wait.
 export function follow(given, act, said) {
   const source = new EventSource(address("events", given));
-  let busy = false, again = false, open = true, timer = 0;
+  let busy = false, again = false, last = false, open = true, timer = 0, failed = 0;
   const turn = async () => {
     if (!open) return;
-    if (busy || timer) { again = true; return; }
+    if (busy || (timer && !last)) { again = true; return; }
+    clearTimeout(timer);
+    timer = 0;
     busy = true;
     const began = performance.now();
     try { await act(); } catch (error) { said(error); }
     busy = false;
     if (!open) return;
+    if (again && last) { again = false; turn(); return; }
     timer = setTimeout(() => { timer = 0; if (again) { again = false; turn(); } }, Math.max(1000, 4 * (performance.now() - began)));
   };
-  source.addEventListener("news", turn);
-  source.addEventListener("open", () => said(null));
-  source.addEventListener("error", () => { if (open) said(new Error("waiting for the server")); });
-  source.addEventListener("end", () => { said(null); source.close(); if (timer) { clearTimeout(timer); timer = 0; } turn(); });
+  source.addEventListener("news", (event) => {
+    const { state } = JSON.parse(event.data);
+    last = state !== null && state !== "live";
+    turn();
+  });
+  source.addEventListener("open", () => { failed = 0; said(null); });
+  source.addEventListener("error", () => {
+    failed += 1;
+    if (open) said(new Error(failed > 2 ? "the server has ended; this is what it showed last" : "waiting for the server"));
+  });
+  source.addEventListener("end", () => { said(null); source.close(); });
   return () => { open = false; source.close(); clearTimeout(timer); };
 }
