@@ -127,10 +127,17 @@ def test_curves_grow_while_a_run_is_played_and_a_reload_keeps_the_place(
     assert opened.url == place
     assert opened.get_by_role("link", name="Clients").get_attribute("aria-current") == "page"
     opened.wait_for_function("(down) => Math.abs(scrollY - down) < 2", arg=down)
+    for _ in range(14):
+        next(rows)
+    rows_of(opened, sizes, 39)
     for _ in rows:
         pass
-    # The process that served it has ended with the run; the page has what came last.
-    rows_of(opened, sizes, 40)
+    # The process that served it ends with the run. The page says that it is over or, where the
+    # machine was too busy to tell it in time, that nobody is there any more.
+    opened.wait_for_function(
+        """() => document.querySelector(".state").textContent.includes("finished")
+            || document.getElementById("link").textContent.includes("server")"""
+    )
 
 
 @pytest.mark.parametrize("token", ["a wrong token, long enough", ""])
