@@ -66,10 +66,11 @@ def command(
         except OSError:
             raise InputError("--certificate or --key is not valid PEM") from None
         url = serving.address(host, listening.getsockname()[1], certificate is not None)
-        click.echo(f"page at {url}")
-        for what, token in given.made.items():
-            click.echo(f"  token for {what}: {token}")
-        if (warning := unencrypted(host, certificate)) is not None:
-            click.echo(f"warning: {warning}", err=True)
+        # From the first line on whoever started it may end it.
         with contextlib.suppress(KeyboardInterrupt):
+            click.echo(f"page at {url}")
+            for what, token in given.made.items():
+                click.echo(f"  token for {what}: {token}")
+            if (warning := unencrypted(host, certificate)) is not None:
+                click.echo(f"warning: {warning}", err=True)
             server.run()

@@ -1,6 +1,7 @@
 """The server of the page: who is let in, what they get, and that nothing else gets out."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 from raydp_sim.cli.main import main
 from raydp_sim.errors import InputError
 from raydp_sim.metrics import streams
+from raydp_sim.metrics.live.access import VARIABLE
 from raydp_sim.metrics.page import serving
 from raydp_sim.metrics.page.answers import Page
 from raydp_sim.metrics.page.door import HEADERS
@@ -370,7 +372,8 @@ def test_without_the_extra_it_says_which(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_the_command_says_where_and_ends_with_ctrl_c(folder: Path) -> None:
     command = [sys.executable, "-m", "raydp_sim", "serve", str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    alone = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=alone) as process:
         assert process.stdout is not None
         first, *tokens = (process.stdout.readline() for _ in range(3))
         assert first.startswith("page at http://127.0.0.1:")
