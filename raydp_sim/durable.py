@@ -1,5 +1,6 @@
 """Files that are whole or not there at all, in folders that nothing else is in."""
 
+import fcntl
 import os
 import time
 from pathlib import Path
@@ -35,6 +36,19 @@ def write_durable(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
     os.replace(temporary, path)
     sync_folder(path.parent)
+
+
+def held(lock: Path) -> bool:
+    """Say whether a process holds a lock file."""
+    try:
+        with open(lock, encoding="utf-8") as file:
+            # Shared, so that two who ask at once do not take each other for the holder.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def sync_folder(path: Path) -> None:

@@ -12,6 +12,7 @@ from raydp_sim.actors import scoring
 from raydp_sim.actors.scoring import Grouped, Tally
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.metrics import estimates, streams
+from raydp_sim.metrics.guarantee import Told
 from raydp_sim.metrics.live.feed import Feed, Serving
 from raydp_sim.metrics.writer import Writer
 from raydp_sim.privacy.ledger.views import Guarantee
@@ -29,6 +30,7 @@ class MetricsActor:
         self.setting = setting_of(self.scenario)
         self.names = self.scenario.task.named(self.scenario.population.data.names())
         self.writer = Writer(Path(folder))
+        self.told = Told(Path(folder).parent)
         self.started = time.monotonic()
         self.feed: Feed | None = None
         self.gauges: Any = None
@@ -37,10 +39,10 @@ class MetricsActor:
 
             self.gauges = RayMetrics(Path(folder).parent.name)
 
-    def serve(self, serving: Serving) -> str:
-        """Let others follow the streams from now on; return the address."""
+    def serve(self, serving: Serving) -> tuple[str, str | None]:
+        """Let others follow the streams from now on; return the address, and the page's."""
         self.feed = Feed(self.writer, serving)
-        return self.feed.url
+        return self.feed.url, self.feed.page
 
     def over(self) -> None:
         """Let whoever follows catch up: the run is over."""
@@ -92,6 +94,8 @@ class MetricsActor:
         row = scoring.release_row(tally, head.mechanism, charged, spent)
         if self.setting.levels is not None:
             row["epsilon_local"] = self.scenario.task.report(self.setting, head).epsilon
+        if spent is not None:
+            self.told.tell(spent[0])
         clipping = scoring.clipping_row(tally)
         self.writer.row("releases", row)
         self.writer.row("clipping", clipping)

@@ -158,7 +158,7 @@ def overhead(progress: Progress = lambda line: None, case: str = "a") -> Figure:
         for pipeline in (served, plain):
             stack.callback(_quietly, pipeline.stop)
         crew = served.crew
-        url = crew.ask(crew.metrics, "serve", Serving(grants=[grant(_TOKEN)]))
+        url, _ = crew.ask(crew.metrics, "serve", Serving(grants=[grant(_TOKEN)]))
         followers = [Follower(url, _TOKEN, "releases") for _ in range(FOLLOWERS)]
         for follower in followers:
             stack.callback(follower.stop)

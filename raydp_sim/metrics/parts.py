@@ -87,18 +87,18 @@ def open_part(path: Path) -> pa.Table:
 def read(folder: Path, stream: str) -> list[pa.Table]:
     """Return the rows of a stream, part by part, and those that wait to become one."""
     # Before parts are listed: what waited and has become a part meanwhile is then in the list.
-    waiting = dict(_waiting(folder)).get(stream)
+    held_back = waiting(folder).get(stream)
     paths = sorted((folder / stream).glob("part-*.parquet"))
     tables = [open_part(path) for path in paths]
-    if waiting is not None and stem(waiting) not in {path.stem for path in paths}:
-        tables.append(waiting)
+    if held_back is not None and stem(held_back) not in {path.stem for path in paths}:
+        tables.append(held_back)
     return tables
 
 
-def keep(folder: Path, waiting: dict[str, pa.Table]) -> None:
+def keep(folder: Path, kept: dict[str, pa.Table]) -> None:
     """Make rows durable that no part has yet, in place of those that were kept before."""
     arrays = {}
-    for stream, rows in waiting.items():
+    for stream, rows in kept.items():
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows)
@@ -114,6 +114,11 @@ def keep(folder: Path, waiting: dict[str, pa.Table]) -> None:
 def forget(folder: Path) -> None:
     """Drop what was kept; every row is in a part."""
     (folder / _WAITING).unlink(missing_ok=True)
+
+
+def waiting(folder: Path) -> dict[str, pa.Table]:
+    """Return rows that wait to become parts, by stream, as of the last checkpoint."""
+    return dict(_waiting(folder))
 
 
 def _waiting(folder: Path) -> Iterator[tuple[str, pa.Table]]:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from raydp_sim.durable import fresh_folder, write_durable
+from raydp_sim.durable import fresh_folder, held, write_durable
 from raydp_sim.errors import InputError, RunError
 from raydp_sim.metrics import parts, streams
 from raydp_sim.privacy.ledger import store
@@ -133,15 +133,7 @@ class RunDir:
 
     def played(self) -> bool:
         """Say whether a process is playing the run now."""
-        try:
-            with open(self.path / ".lock", encoding="utf-8") as file:
-                # Shared, so that two who ask at once do not take each other for the player.
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
-        except OSError:
-            return True
-        return False
+        return held(self.path / ".lock")
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -209,10 +201,10 @@ class RunDir:
             own = arrays.setdefault(group.partition("-")[2], {})
             own |= {f"{group}/{key}": array for key, array in members.items()}
         whole = arrays.pop("")
-        for reader, held in arrays.items():
+        for reader, own in arrays.items():
             folder = self.checkpoints / f"{name}.readers"
             folder.mkdir(exist_ok=True)
-            write_durable(folder / f"{reader}.npz", _packed(held))
+            write_durable(folder / f"{reader}.npz", _packed(own))
         write_durable(self.checkpoints / f"{name}.npz", _packed(whole))
         for older in sorted(self.checkpoints.glob("*.npz"))[:-1]:
             older.unlink()

@@ -111,9 +111,9 @@ class Run:
         """Let others follow the run, if it says so."""
         if (found := wanted(self.scenario, self.directory.path)) is not None:
             serving, served = found
-            url = crew.ask(crew.metrics, "serve", serving)
+            url, page = crew.ask(crew.metrics, "serve", serving)
             if served is not None:
-                self.watcher.served(replace(served, url=url))
+                self.watcher.served(replace(served, url=url, page=page))
 
     def planned(self) -> Plan:
         """Estimate what it will need, before anything is written.

@@ -4,8 +4,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from raydp_sim.errors import bad_field
 from raydp_sim.metrics.live.access import issued
 from raydp_sim.metrics.live.feed import Serving
+from raydp_sim.metrics.page.serving import MISSING, available
 from raydp_sim.metrics.sinks import SINKS
 from raydp_sim.scenario import Scenario
 
@@ -18,6 +20,7 @@ class Served:
 
     Attributes:
         url: to connect to.
+        page: of the browser; None: there is none.
         tokens: that were made for it, by what they open; none if they were given.
         warning: what a person should know about it.
     """
@@ -25,17 +28,32 @@ class Served:
     url: str
     tokens: dict[str, str]
     warning: str | None = None
+    page: str | None = None
 
     def lines(self) -> list[str]:
         """Return what is said of it, once: nobody keeps the tokens."""
         made = [f"  token for {what}: {token}" for what, token in self.tokens.items()]
         warned = [] if self.warning is None else [f"warning: {self.warning}"]
-        return [f"served at {self.url}", *made, *warned]
+        page = f"page at {self.page}" if self.page else f"no page: {MISSING}"
+        shown = [] if self.page is None and available() else [page]
+        return [f"served at {self.url}", *shown, *made, *warned]
 
 
 def say(served: Served) -> None:
     """Say on standard error how to follow a run, where no other display does."""
     print("\n".join(served.lines()), file=sys.stderr, flush=True)
+
+
+def unencrypted(host: str, certificate: str | None) -> str | None:
+    """Return what to say where tokens would travel in the clear; None where they do not.
+
+    Example:
+        >>> unencrypted("127.0.0.1", None) is None, unencrypted("0.0.0.0", None)
+        (True, 'tokens and rows travel unencrypted; give a certificate and its key')
+    """
+    if certificate is not None or host.startswith(_LOOPBACK):
+        return None
+    return "tokens and rows travel unencrypted; give a certificate and its key"
 
 
 def wanted(scenario: Scenario, folder: Path) -> tuple[Serving, Served | None] | None:
@@ -66,8 +84,12 @@ def wanted(scenario: Scenario, folder: Path) -> tuple[Serving, Served | None] | 
         return Serving(host=None, about=about, sinks=sinks), None
     host, port = metrics.address
     tokens = issued(metrics.tokens)
-    warning = None
-    if metrics.certificate is None and not host.startswith(_LOOPBACK):
-        warning = "tokens and rows travel unencrypted; give metrics.certificate and metrics.key"
-    serving = Serving(host, port, tokens.grants, metrics.certificate, metrics.key, about, sinks)
+    warning = unencrypted(host, metrics.certificate)
+    if warning is not None:
+        warning += ": metrics.certificate and metrics.key"
+    page = metrics.page_at if available() else None
+    if page is None and isinstance(metrics.page, str):
+        raise bad_field("metrics.page", metrics.page, MISSING)
+    secure = metrics.certificate, metrics.key
+    serving = Serving(host, port, tokens.grants, *secure, about, sinks, page)
     return serving, Served("", tokens.made, warning)

@@ -166,6 +166,22 @@ class Placement(Section):
     start_timeout: Annotated[float, Field(gt=0)] = 90.0
 
 
+def host_and_port(text: str) -> tuple[str, int]:
+    """Return the two parts of an address to listen at.
+
+    Raises:
+        ValueError: says what it must be.
+
+    Example:
+        >>> host_and_port("127.0.0.1:8815")
+        ('127.0.0.1', 8815)
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError("host:port, such as 127.0.0.1:8815")
+    return host, int(port)
+
+
 class Metrics(Section):
     """What analysts see while it happens; nothing here changes a result.
 
@@ -177,6 +193,8 @@ class Metrics(Section):
             everything; without that, tokens are made and printed once.
         certificate: PEM file of the server's certificate, for TLS; none unless given.
         key: PEM file of the certificate's private key.
+        page: whether what is served is also shown on a web page, if the extra `serve` is installed:
+            `true` at a free port of the same host, or `host:port` to listen at.
         sinks: where rows are also written to; none unless given.
         ray_metrics: whether the numbers of the last release are also metrics of Ray.
     """
@@ -185,6 +203,7 @@ class Metrics(Section):
     tokens: str | None = None
     certificate: str | None = None
     key: str | None = None
+    page: bool | str = True
     sinks: tuple[Annotated[Sink, *piece(SINKS)], ...] = ()
     ray_metrics: bool = False
 
@@ -193,18 +212,23 @@ class Metrics(Section):
         """Host and port to listen at; port 0 is any that is free. None: nothing is served."""
         if self.serve is False:
             return None
-        if self.serve is True:
-            return "127.0.0.1", 0
-        host, _, port = self.serve.rpartition(":")
-        return host, int(port)
+        return ("127.0.0.1", 0) if self.serve is True else host_and_port(self.serve)
 
-    @field_validator("serve")
+    @property
+    def page_at(self) -> tuple[str, int] | None:
+        """Host and port of the page; None: there is none."""
+        if self.address is None or self.page is False:
+            return None
+        return (self.address[0], 0) if self.page is True else host_and_port(self.page)
+
+    @field_validator("serve", "page")
     @classmethod
     def _host_and_port(cls, value: bool | str) -> bool | str:
         if isinstance(value, str):
-            host, _, port = value.rpartition(":")
-            if not host or not port.isdecimal() or int(port) > 65535:
-                raise ValueError("it must be true, false, or host:port, such as 127.0.0.1:8815")
+            try:
+                host_and_port(value)
+            except ValueError as error:
+                raise ValueError(f"it must be true, false, or {error}") from None
         return value
 
     @model_validator(mode="after")

@@ -35,6 +35,7 @@ class Serving:
         certificate: PEM file of the server's certificate; None: no TLS.
         key: PEM file of its private key.
         about: what everyone with a token is told of the run.
+        page: host and port of the web page; None: there is none.
         sinks: as a scenario file has them.
     """
 
@@ -45,6 +46,7 @@ class Serving:
     key: str | None = None
     about: dict[str, Any] = field(default_factory=dict)
     sinks: list[dict[str, Any]] = field(default_factory=list)
+    page: tuple[str, int] | None = None
 
 
 class Feed:
@@ -66,6 +68,7 @@ class Feed:
         self._bytes = 0
         self._known: set[str] = set()
         self._wake, self._over = threading.Event(), False
+        self.page: str | None = None
         self.url = self._start(serving)
         self._thread = threading.Thread(target=self._run, daemon=True)
         writer.on_rows, writer.on_part, writer.on_change = self._rows, self._part, self._wake.set
@@ -84,8 +87,11 @@ class Feed:
         if "port" not in answer:
             self.process.kill()
             self._let_go()
+            if "page" in answer:
+                raise InputError(answer["why"])
             why = answer.get("why", "the process that serves it ended")
             raise InputError(f"metrics.serve is '{serving.host}:{serving.port}'; {why}")
+        self.page = answer.get("page")
         secure = "+tls" if serving.certificate else ""
         return f"grpc{secure}://{serving.host}:{answer['port']}"
 

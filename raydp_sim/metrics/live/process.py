@@ -9,19 +9,25 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from raydp_sim.errors import InputError
 from raydp_sim.metrics.live.access import Grant
 from raydp_sim.metrics.live.feed import known
 from raydp_sim.metrics.live.outlets import Outlets
 from raydp_sim.metrics.live.service import Service
 from raydp_sim.metrics.live.store import Store
 from raydp_sim.metrics.live.wire import messages
+from raydp_sim.metrics.page import serving
+from raydp_sim.metrics.page.runs import One
+from raydp_sim.metrics.page.source import Stored
 
 _SINKS = 5.0  # seconds that sinks have for what is left
 _STUCK = 2.0  # seconds without a row for anybody, after which whoever is left does not read
@@ -38,10 +44,24 @@ def main() -> None:
     for message in known(folder):
         store.take(message)
     # Kept to the end: a server that is let go waits for followers, however long they take.
-    service, answer = _started(document, store, folder)
+    _service, answer = _started(document, store, folder)
+    listening = None
+    if document["page"] and "why" not in answer:
+        host, port = document["page"]
+        try:
+            listening = serving.bound(host, port, "metrics.page")
+        except InputError as error:
+            answer = {"page": None, "why": str(error)}
+        else:
+            taken = listening.getsockname()[1]
+            answer["page"] = serving.address(host, taken, document["certificate"] is not None)
     print(json.dumps(answer), flush=True)
-    if service is None and "why" in answer:
+    if "why" in answer:
         os._exit(0)
+    if listening is not None:
+        # Importing what it needs takes a moment, for which neither the run nor followers wait.
+        shown = (document, listening, Stored(store, folder.parent))
+        threading.Thread(target=_show, args=shown, daemon=True).start()
     outlets = Outlets(document["sinks"], store, folder.parent)
     for message in messages(source):
         store.take(message)
@@ -56,7 +76,6 @@ def _started(
 ) -> tuple[Service | None, dict[str, Any]]:
     if document["host"] is None:
         return None, {"port": None}
-    grants = [Grant(digest, tuple(scopes), reader) for digest, scopes, reader in document["grants"]]
     certificates, secure = None, ""
     try:
         if document["certificate"]:
@@ -65,7 +84,7 @@ def _started(
             )
             certificates, secure = [(certificate, key)], "+tls"
         location = f"grpc{secure}://{document['host']}:{document['port']}"
-        service = Service(location, store, folder, grants, certificates)
+        service = Service(location, store, folder, _grants(document), certificates)
     except OSError as error:
         return None, {"why": f"{error.filename}: {error.strerror}"}
     except pa.ArrowException:
@@ -74,10 +93,37 @@ def _started(
     return service, {"port": service.port}
 
 
+def _show(document: dict[str, Any], listening: socket.socket, source: Stored) -> None:
+    """Show the run on a web page; whatever happens to it, followers are served."""
+    store = source.store
+
+    def told(followers: int, answering: int) -> None:
+        with store.changed:
+            store.followers += followers
+            store.answering += answering
+            store.moved = time.monotonic()
+            store.changed.notify_all()
+
+    def watched(change: int) -> None:
+        told(change, 0)
+
+    def answering(change: int) -> None:
+        told(0, change)
+
+    runs, grants = One(str(document["about"].get("run", "run")), source), _grants(document)
+    tls = document["certificate"], document["key"]
+    server = serving.Server(listening, runs, grants, *tls, watched=watched, answering=answering)
+    server.serve_beside()
+
+
+def _grants(document: dict[str, Any]) -> list[Grant]:
+    return [Grant(digest, tuple(scopes), reader) for digest, scopes, reader in document["grants"]]
+
+
 def _wait_for_followers(store: Store) -> None:
     store.moved = time.monotonic()
     with store.changed:
-        while store.followers and time.monotonic() - store.moved < _STUCK:
+        while store.answering or (store.followers and time.monotonic() - store.moved < _STUCK):
             store.changed.wait(0.05)
     # What was handed to the network is on its way when the call returns; let it leave.
     with contextlib.suppress(Exception):

@@ -116,6 +116,7 @@ class Store:
         self.streams: dict[str, Stream] = {}
         self.ended = self.interrupted = False
         self.followers = 0
+        self.answering = 0  # of those who look at the page, answers that are being made
         self.moved = time.monotonic()  # when a follower last got rows
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)  # streams come, or the run ends
