@@ -8,8 +8,9 @@ from raydp_sim import engine
 from raydp_sim.actors.backend import Lost, Ref
 from raydp_sim.actors.calls import Calls
 from raydp_sim.actors.crew import Crew
-from raydp_sim.actors.dispatch import Asked, Dispatch, older_asks
+from raydp_sim.actors.dispatch import Asked, Dispatch, Plan, older_asks
 from raydp_sim.errors import RunError
+from raydp_sim.population.participation.base import Rounds
 from raydp_sim.schedule.batch import Timing
 from raydp_sim.schedule.rounds import at_once
 from raydp_sim.tasks.base import Arrays, Ask
@@ -24,6 +25,8 @@ class Collecting:
         able: who may still be asked, where there are budgets.
         ended: since when nobody came, if the run ended for that; `done`: the task ended it.
         open: releases under way.
+        one_call: whether a release is collected and closed in one call; not where several are
+            under way.
         since_checkpoint: asks that a respawned client has to replay.
     """
 
@@ -45,9 +48,11 @@ class Collecting:
         self.able: Ref = None
         self.ended: float | None = None
         self.done = False
+        self.one_call = False
         self.open: dict[int, Dispatch] = {}
         self.since_checkpoint: list[Dispatch] = []
         self._standing: Asked | None = None
+        self._plan_ahead: Plan | None = None
         # What the lead reader has said already, by release.
         self._said: dict[int, tuple[Ask | None, Ref, Ref]] = {}
 
@@ -99,6 +104,11 @@ class Collecting:
             self._dispatch_all(dispatch, range(len(crew.clients)))
             return
         others = [v for v, older in self.asks.items() if older.head.mechanism != head.mechanism]
+        plan, self._plan_ahead = self._plan_ahead, None
+        if plan is not None and plan.fits(dispatch, head):
+            planned, dispatch.cohort = plan.planned, plan.cohort
+            self.calls.waiting[planned] = partial(self._planned, dispatch)
+            return
         able = self.able
         if scenario.task.once:
             (able,) = self.backend.call(crew.ledger, "unspent", dispatch.release)
@@ -151,12 +161,61 @@ class Collecting:
 
     def _dispatch_all(self, dispatch: Dispatch, sources: Iterable[int]) -> None:
         """Ask the actors that hold somebody of the cohort, and no others."""
-        for source in sources:
-            self._dispatch(dispatch, source)
+        made = {source: self._report(dispatch, source) for source in sources}
+        if self.one_call and made and dispatch.head.slots is None:
+            self._gather(dispatch, made)
+            return
+        for source, refs in made.items():
+            self._await(dispatch, source, refs)
         self._check_collected(dispatch)
 
+    def _gather(self, dispatch: Dispatch, made: dict[int, tuple[Ref, ...]]) -> None:
+        """Have a release collected and closed in one call, which waits for all reports itself."""
+        (collector,) = self.crew.collectors
+        dispatch.acknowledged = dict.fromkeys(made, 0)
+        place = (dispatch.release, dispatch.asked.sent, dispatch.cohort)
+        batches = [batch for _, batch in made.values()]
+        counted, participants, whole = self.backend.call(
+            collector, "gather", *place, *batches, returns=3
+        )
+        dispatch.participants.append(participants)
+        self.calls.waiting[counted] = partial(self._gathered, dispatch, made, whole)
+
+    def _gathered(
+        self, dispatch: Dispatch, made: dict[int, tuple[Ref, ...]], whole: Ref, ref: Ref
+    ) -> None:
+        try:
+            counts, comes_along = self.backend.get(ref)
+        except Lost:
+            # Who is gone, the collector or a client, shows when they are taken one by one.
+            dispatch.participants.clear()
+            for source, refs in made.items():
+                self._await(dispatch, source, refs)
+            return
+        for source, (receipt, _) in made.items():
+            dispatch.receipts[source] = self.calls.get(receipt)
+            dispatch.acknowledged[source] = 1
+        dispatch.counts[0] = counts
+        if comes_along:
+            dispatch.whole = [whole] if self.crew.apart else []
+        self.happened(engine.Collected(dispatch.release))
+
+    def plan_ahead(self, dispatch: Dispatch) -> None:
+        """Have the next batch planned while the release is made, as if it were asked for alike."""
+        policy, crew = self.crew.scenario.participation, self.crew
+        if not (self.one_call and crew.scenario.scheduled and isinstance(policy, Rounds)):
+            return
+        assert dispatch.timing is not None
+        release, due = dispatch.release + 1, dispatch.timing.due
+        arguments = (release, due, crew.share, dispatch.asked.sent, None, [])
+        found = self.backend.call(crew.collectors[0], "choose", *arguments, returns=2)
+        self._plan_ahead = Plan(release, due, dispatch.head, *found)
+
     def _dispatch(self, dispatch: Dispatch, source: int) -> None:
-        receipt, *batches = self._report(dispatch, source)
+        self._await(dispatch, source, self._report(dispatch, source))
+
+    def _await(self, dispatch: Dispatch, source: int, refs: tuple[Ref, ...]) -> None:
+        receipt, *batches = refs
         dispatch.acknowledged[source] = 0
         dispatch.batches[source] = None
         epoch = self.crew.epochs[source]

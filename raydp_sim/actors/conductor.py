@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 from raydp_sim import engine
@@ -13,8 +12,7 @@ from raydp_sim.actors.calls import Calls
 from raydp_sim.actors.collecting import Collecting
 from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.dispatch import Dispatch, clock
-from raydp_sim.stream.batches import BUCKETS
-from raydp_sim.stream.shuffle import cuts
+from raydp_sim.actors.inbox import chunks
 from raydp_sim.tasks.base import Arrays, Task
 
 _CHUNKS_IN_FLIGHT = 4
@@ -33,6 +31,7 @@ class Conductor:
         budget = scenario.privacy.budget is not None
         one_by_one = scenario.task.adaptive or crew.keeps_state or budget
         self.policy = engine.Policy(scenario.least_batch, depth=1 if one_by_one else _DEPTH)
+        self.collecting.one_call = one_by_one and not budget and crew.one_to_each
         self.state = engine.resumed(finished, self.collecting.due[finished - 1])
         self.rows: deque[Row] = deque()
         self.on_finished: Callable[[int], None] = lambda finished: None
@@ -85,6 +84,9 @@ class Conductor:
 
     def _close(self, close: engine.Close) -> None:
         dispatch = self.collecting.open[close.release]
+        if dispatch.counts:
+            self._all_closed(dispatch)  # with the last report, in one call
+            return
         for number, collector in enumerate(self.crew.collectors):
             arguments = (close.release, dispatch.asked.sent, dispatch.cohort)
             counts, participants = self.backend.call(collector, "close", *arguments, returns=2)
@@ -94,13 +96,38 @@ class Conductor:
     def _closed(self, dispatch: Dispatch, number: int, ref: Ref) -> None:
         dispatch.counts[number] = self.calls.get(ref)
         if len(dispatch.counts) == len(self.crew.collectors):
-            reports, least = dispatch.total("reports"), dispatch.head.minimum
-            self._happened(engine.Closed(dispatch.release, reports, least))
+            self._all_closed(dispatch)
+
+    def _all_closed(self, dispatch: Dispatch) -> None:
+        reports, least = dispatch.total("reports"), dispatch.head.minimum
+        self._happened(engine.Closed(dispatch.release, reports, least))
 
     def _charge(self, charge: engine.Charge) -> None:
         dispatch = self.collecting.open[charge.release]
+        if dispatch.whole is not None:
+            self._pay(dispatch, charge.time)
+            return
         then = partial(self._charged, dispatch)
         dispatch.charged = self._charge_for(dispatch, charge.time, then)
+        self._account(dispatch)
+
+    def _pay(self, dispatch: Dispatch, time: float) -> None:
+        """Charge, and have the release made as soon as that is durable, without a way round here.
+
+        The step is handed what only the ledger returns, once it has written the charge down.
+        """
+        arguments = (dispatch.release, time, dispatch.asked.sent, dispatch.batch())
+        counted = (dispatch.total("reports"), *dispatch.participants)
+        dispatch.charged, reports = self.backend.call(
+            self.crew.ledger, "pay", *arguments, *counted, returns=2
+        )
+        self._account(dispatch)
+        assert dispatch.whole is not None
+        self._step(dispatch, [dispatch.whole], reports)
+        if dispatch.release + 1 < self.state.horizon:
+            self.collecting.plan_ahead(dispatch)
+
+    def _account(self, dispatch: Dispatch) -> None:
         if dispatch.head.accounted:
             # An actor's calls run in the order they were made: before the next charge.
             (dispatch.spent,) = self.backend.call(self.crew.ledger, "spent")
@@ -122,21 +149,18 @@ class Conductor:
 
     def _release(self, release: engine.Release) -> None:
         dispatch, crew = self.collecting.open[release.release], self.crew
+        if dispatch.whole is not None:
+            return  # made with the charge
         if crew.levels is not None:
             self._promote(dispatch)
         if not crew.apart:
             handed: tuple[Ref, ...] = ()
             if len(crew.readers) > 1:
                 handed = self.backend.call(crew.lead, "handed", release.release)
-            self._step(dispatch, [(), *(handed for _ in crew.readers[1:])])
+            shares = [(), *(handed for _ in crew.readers[1:])]
+            self._step(dispatch, shares, dispatch.total("reports"))
             return
-        head = dispatch.head
-        logical = 1
-        if head.slots is not None:
-            logical = len(head.slots)
-        elif head.mechanism.routing == "per-index":
-            logical = head.mechanism.messages_per_report
-        dispatch.chunks.extend(pairwise(cuts(logical * BUCKETS, dispatch.total("bytes"))))
+        dispatch.chunks.extend(chunks(dispatch.head, dispatch.total("bytes")))
         self._pump(dispatch)
 
     def _promote(self, dispatch: Dispatch) -> None:
@@ -158,7 +182,7 @@ class Conductor:
             place = (dispatch.release, *dispatch.chunks.popleft(), not dispatch.chunks)
             shares = self._shares(place)
             if not dispatch.chunks:
-                self._step(dispatch, shares)
+                self._step(dispatch, shares, dispatch.total("reports"))
                 return
             for reader, own in zip(self.crew.readers, shares, strict=True):
                 then = partial(self._folded, dispatch)
@@ -181,16 +205,16 @@ class Conductor:
         dispatch.folding -= 1
         self._pump(dispatch)
 
-    def _step(self, dispatch: Dispatch, rest: Sequence[Sequence[Ref]]) -> None:
+    def _step(self, dispatch: Dispatch, rest: Sequence[Sequence[Ref]], reports: Any) -> None:
         """Have the release made: the readers fold what is left of the batch and step.
 
         Args:
             dispatch: of it.
             rest: what each reader has still to fold.
+            reports: in it, or the ledger's reference to their number if it is not paid for yet.
         """
         assert dispatch.timing is not None
-        reports, weight = dispatch.total("reports"), dispatch.timing.weight
-        arguments = (dispatch.release, reports, weight, dispatch.slots())
+        arguments = (dispatch.release, reports, dispatch.timing.weight, dispatch.slots())
         following: int | None = dispatch.release + 1
         if not self.crew.scenario.task.adaptive or dispatch.release + 1 >= self.state.horizon:
             following = None
@@ -204,6 +228,9 @@ class Conductor:
         self.calls.make(self._recorded, self.crew.metrics, "record", *tally, *paid, *public)
 
     def _stepped(self, dispatch: Dispatch, following: int | None, broadcast: Ref, ref: Ref) -> None:
+        if dispatch.whole is not None:
+            self.calls.get(dispatch.charged)
+            self._happened(engine.Charged(dispatch.release))
         # The next ask waits for the lead reader's state, not for rows.
         head = self.calls.get(ref)
         if following is not None:

@@ -47,6 +47,8 @@ class Dispatch:
     counts: dict[int, dict[str, Any]] = field(default_factory=dict)
     participants: list[Ref] = field(default_factory=list)
     charged: Ref = None
+    # The whole batch, where it came with its counts; empty if its reader has it already.
+    whole: list[Ref] | None = None
     spent: Ref = None
     chunks: deque[tuple[int, int]] = field(default_factory=deque)
     folding: int = 0
@@ -105,6 +107,28 @@ class Dispatch:
             seen=np.sum(seen, axis=0) if seen else None,
             groups=np.sum(groups, axis=0) if groups else None,
         )
+
+
+class Plan(NamedTuple):
+    """A batch that was planned before its ask was known, for an ask like the one before it.
+
+    Attributes:
+        release: that it is for.
+        time: when it may begin.
+        like: the ask that it was planned for.
+        planned, cohort: what `Planning.choose` returned.
+    """
+
+    release: int
+    time: float
+    like: Ask
+    planned: Ref
+    cohort: Ref
+
+    def fits(self, dispatch: Dispatch, head: Ask) -> bool:
+        """Say whether it is what would be planned for an ask."""
+        alike = replace(head, accounted=self.like.accounted) == self.like
+        return alike and (self.release, self.time) == (dispatch.release, dispatch.time)
 
 
 _MECHANISM = "mechanism"
