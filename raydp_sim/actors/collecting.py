@@ -5,12 +5,12 @@ from dataclasses import replace
 from functools import partial
 
 from raydp_sim import engine
+from raydp_sim.actors.ahead import Ahead
 from raydp_sim.actors.backend import Lost, Ref
 from raydp_sim.actors.calls import Calls
 from raydp_sim.actors.crew import Crew
-from raydp_sim.actors.dispatch import Asked, Dispatch, Plan, older_asks
+from raydp_sim.actors.dispatch import Asked, Dispatch, older_asks
 from raydp_sim.errors import RunError
-from raydp_sim.population.participation.base import Rounds
 from raydp_sim.schedule.batch import Timing
 from raydp_sim.schedule.rounds import at_once
 from raydp_sim.tasks.base import Arrays, Ask
@@ -27,6 +27,7 @@ class Collecting:
         open: releases under way.
         one_call: whether a release is collected and closed in one call; not where several are
             under way.
+        ahead: what is prepared of the next release.
         since_checkpoint: asks that a respawned client has to replay.
     """
 
@@ -49,10 +50,10 @@ class Collecting:
         self.ended: float | None = None
         self.done = False
         self.one_call = False
+        self.ahead = Ahead(crew, calls)
         self.open: dict[int, Dispatch] = {}
         self.since_checkpoint: list[Dispatch] = []
         self._standing: Asked | None = None
-        self._plan_ahead: Plan | None = None
         # What the lead reader has said already, by release.
         self._said: dict[int, tuple[Ask | None, Ref, Ref]] = {}
 
@@ -99,16 +100,17 @@ class Collecting:
     def _asked(self, dispatch: Dispatch, asked: Asked) -> None:
         crew, scenario, head = self.crew, self.crew.scenario, asked.head
         dispatch.asked = asked
+        ready = self.ahead.take(dispatch, head)
+        if ready is not None:
+            dispatch.cohort, dispatch.made = ready.cohort, ready.made
         if not scenario.scheduled and head.wanted is None:
             self._plan(dispatch, at_once(scenario.participation, dispatch.time))
             self._dispatch_all(dispatch, range(len(crew.clients)))
             return
-        others = [v for v, older in self.asks.items() if older.head.mechanism != head.mechanism]
-        plan, self._plan_ahead = self._plan_ahead, None
-        if plan is not None and plan.fits(dispatch, head):
-            planned, dispatch.cohort = plan.planned, plan.cohort
-            self.calls.waiting[planned] = partial(self._planned, dispatch)
+        if ready is not None:
+            self._planned(dispatch, ready.planned)
             return
+        others = [v for v, older in self.asks.items() if older.head.mechanism != head.mechanism]
         able = self.able
         if scenario.task.once:
             (able,) = self.backend.call(crew.ledger, "unspent", dispatch.release)
@@ -161,7 +163,7 @@ class Collecting:
 
     def _dispatch_all(self, dispatch: Dispatch, sources: Iterable[int]) -> None:
         """Ask the actors that hold somebody of the cohort, and no others."""
-        made = {source: self._report(dispatch, source) for source in sources}
+        made = dispatch.made or {source: self._report(dispatch, source) for source in sources}
         if self.one_call and made and dispatch.head.slots is None:
             self._gather(dispatch, made)
             return
@@ -199,17 +201,6 @@ class Collecting:
         if comes_along:
             dispatch.whole = [whole] if self.crew.apart else []
         self.happened(engine.Collected(dispatch.release))
-
-    def plan_ahead(self, dispatch: Dispatch) -> None:
-        """Have the next batch planned while the release is made, as if it were asked for alike."""
-        policy, crew = self.crew.scenario.participation, self.crew
-        if not (self.one_call and crew.scenario.scheduled and isinstance(policy, Rounds)):
-            return
-        assert dispatch.timing is not None
-        release, due = dispatch.release + 1, dispatch.timing.due
-        arguments = (release, due, crew.share, dispatch.asked.sent, None, [])
-        found = self.backend.call(crew.collectors[0], "choose", *arguments, returns=2)
-        self._plan_ahead = Plan(release, due, dispatch.head, *found)
 
     def _dispatch(self, dispatch: Dispatch, source: int) -> None:
         self._await(dispatch, source, self._report(dispatch, source))

@@ -123,9 +123,9 @@ class Conductor:
         )
         self._account(dispatch)
         assert dispatch.whole is not None
-        self._step(dispatch, [dispatch.whole], reports)
+        said = self._step(dispatch, [dispatch.whole], reports)
         if dispatch.release + 1 < self.state.horizon:
-            self.collecting.plan_ahead(dispatch)
+            self.collecting.ahead.prepare(dispatch, *said)
 
     def _account(self, dispatch: Dispatch) -> None:
         if dispatch.head.accounted:
@@ -205,13 +205,18 @@ class Conductor:
         dispatch.folding -= 1
         self._pump(dispatch)
 
-    def _step(self, dispatch: Dispatch, rest: Sequence[Sequence[Ref]], reports: Any) -> None:
+    def _step(
+        self, dispatch: Dispatch, rest: Sequence[Sequence[Ref]], reports: Any
+    ) -> tuple[Ref, Ref]:
         """Have the release made: the readers fold what is left of the batch and step.
 
         Args:
             dispatch: of it.
             rest: what each reader has still to fold.
             reports: in it, or the ledger's reference to their number if it is not paid for yet.
+
+        Returns:
+            Where the next ask will be, and its broadcast.
         """
         assert dispatch.timing is not None
         arguments = (dispatch.release, reports, dispatch.timing.weight, dispatch.slots())
@@ -226,6 +231,7 @@ class Conductor:
         tally = (dispatch.tally(self.crew.repetition), dispatch.asked.sent)
         paid = (dispatch.charged, dispatch.spent)
         self.calls.make(self._recorded, self.crew.metrics, "record", *tally, *paid, *public)
+        return head, broadcast
 
     def _stepped(self, dispatch: Dispatch, following: int | None, broadcast: Ref, ref: Ref) -> None:
         if dispatch.whole is not None:

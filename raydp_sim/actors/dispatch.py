@@ -49,6 +49,8 @@ class Dispatch:
     charged: Ref = None
     # The whole batch, where it came with its counts; empty if its reader has it already.
     whole: list[Ref] | None = None
+    # What clients answer who were asked before it was known that they would be.
+    made: dict[int, tuple[Ref, ...]] = field(default_factory=dict)
     spent: Ref = None
     chunks: deque[tuple[int, int]] = field(default_factory=deque)
     folding: int = 0
@@ -107,28 +109,6 @@ class Dispatch:
             seen=np.sum(seen, axis=0) if seen else None,
             groups=np.sum(groups, axis=0) if groups else None,
         )
-
-
-class Plan(NamedTuple):
-    """A batch that was planned before its ask was known, for an ask like the one before it.
-
-    Attributes:
-        release: that it is for.
-        time: when it may begin.
-        like: the ask that it was planned for.
-        planned, cohort: what `Planning.choose` returned.
-    """
-
-    release: int
-    time: float
-    like: Ask
-    planned: Ref
-    cohort: Ref
-
-    def fits(self, dispatch: Dispatch, head: Ask) -> bool:
-        """Say whether it is what would be planned for an ask."""
-        alike = replace(head, accounted=self.like.accounted) == self.like
-        return alike and (self.release, self.time) == (dispatch.release, dispatch.time)
 
 
 _MECHANISM = "mechanism"

@@ -111,12 +111,13 @@ def steps(
         count: steps of each client.
         stream: of the clients' draws.
     """
-    weights = shares(data) if batch is None else None
-    for rows in tiles(data, batch):
-        if weights is not None:
+    if batch is None:
+        weights = shares(data)
+        for rows in tiles(data, None):
             whole = Own(*examples(data.pool, data.classes, data.index[rows]), weights[rows])
             yield from (LocalStep(rows, step, whole) for step in range(count))
-            continue
+        return
+    for rows in tiles(data, batch):
         held, mine = data[rows], stream.take(rows)
         for step in range(count):
             yield LocalStep(rows, step, batch_of(held, batch, step, mine))
