@@ -12,10 +12,9 @@ from raydp_sim.actors.calls import Calls
 from raydp_sim.actors.collecting import Collecting
 from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.dispatch import Dispatch, clock
-from raydp_sim.actors.inbox import chunks
+from raydp_sim.actors.handing import Handing
 from raydp_sim.tasks.base import Arrays, Task
 
-_CHUNKS_IN_FLIGHT = 4
 _DEPTH = 3  # releases under way at once when an ask does not depend on the one before
 Row = dict[str, Any]
 
@@ -27,6 +26,7 @@ class Conductor:
         self.crew, self.backend = crew, crew.backend
         self.calls = Calls(crew.backend)
         self.collecting = Collecting(crew, self.calls, self._happened, finished, saved or {})
+        self.handing = Handing(crew, self.calls, self._step)
         scenario = crew.scenario
         budget = scenario.privacy.budget is not None
         one_by_one = scenario.task.adaptive or crew.keeps_state or budget
@@ -123,9 +123,7 @@ class Conductor:
         )
         self._account(dispatch)
         assert dispatch.whole is not None
-        said = self._step(dispatch, [dispatch.whole], reports)
-        if dispatch.release + 1 < self.state.horizon:
-            self.collecting.ahead.prepare(dispatch, *said)
+        self._step(dispatch, [dispatch.whole], reports)
 
     def _account(self, dispatch: Dispatch) -> None:
         if dispatch.head.accounted:
@@ -148,76 +146,20 @@ class Conductor:
             (self.collecting.able,) = self.backend.call(self.crew.ledger, "able")
 
     def _release(self, release: engine.Release) -> None:
-        dispatch, crew = self.collecting.open[release.release], self.crew
+        dispatch = self.collecting.open[release.release]
         if dispatch.whole is not None:
             return  # made with the charge
-        if crew.levels is not None:
-            self._promote(dispatch)
-        if not crew.apart:
-            handed: tuple[Ref, ...] = ()
-            if len(crew.readers) > 1:
-                handed = self.backend.call(crew.lead, "handed", release.release)
-            shares = [(), *(handed for _ in crew.readers[1:])]
-            self._step(dispatch, shares, dispatch.total("reports"))
-            return
-        dispatch.chunks.extend(chunks(dispatch.head, dispatch.total("bytes")))
-        self._pump(dispatch)
+        self.handing.begin(dispatch)
 
-    def _promote(self, dispatch: Dispatch) -> None:
-        """Hand on what is sealed for readers that are promoted with a release.
-
-        The first shuffler has all of it: which one a report went to would tell who sent it apart.
-        """
-        levels = self.crew.levels
-        assert levels is not None
-        for due in () if levels.direct else levels.due(dispatch.release):
-            place = (dispatch.release, due.analyst)
-            (sealed,) = self.backend.call(self.crew.collectors[0], "promotion", *place)
-            reader = self.crew.readers[due.analyst]
-            self.calls.make(self.calls.get, reader, "promote", dispatch.release, sealed)
-
-    def _pump(self, dispatch: Dispatch) -> None:
-        """Keep a few chunks on their way from the shufflers to the readers, and no more."""
-        while dispatch.chunks and dispatch.folding < _CHUNKS_IN_FLIGHT * len(self.crew.readers):
-            place = (dispatch.release, *dispatch.chunks.popleft(), not dispatch.chunks)
-            shares = self._shares(place)
-            if not dispatch.chunks:
-                self._step(dispatch, shares, dispatch.total("reports"))
-                return
-            for reader, own in zip(self.crew.readers, shares, strict=True):
-                then = partial(self._folded, dispatch)
-                self.calls.make(then, reader, "fold", dispatch.release, *own)
-                dispatch.folding += 1
-
-    def _shares(self, place: tuple[Any, ...]) -> list[list[Ref]]:
-        """Return for each reader the collectors' shares of a chunk; of keys none but its own."""
-        crew, readers = self.crew, len(self.crew.readers)
-        if crew.levels is None or crew.levels.direct or readers == 1:
-            shares = [self.backend.call(c, "chunk", *place)[0] for c in crew.collectors]
-            return [shares] * readers
-        parts = [self.backend.call(c, "apart", *place, returns=readers) for c in crew.collectors]
-        public = [part[0] for part in parts]
-        own = [[part[reader] for part in parts] for reader in range(1, readers)]
-        return [public, *([*public, *sealed] for sealed in own)]
-
-    def _folded(self, dispatch: Dispatch, ref: Ref) -> None:
-        self.calls.get(ref)
-        dispatch.folding -= 1
-        self._pump(dispatch)
-
-    def _step(
-        self, dispatch: Dispatch, rest: Sequence[Sequence[Ref]], reports: Any
-    ) -> tuple[Ref, Ref]:
+    def _step(self, dispatch: Dispatch, rest: Sequence[Sequence[Ref]], permit: Ref = None) -> None:
         """Have the release made: the readers fold what is left of the batch and step.
 
         Args:
             dispatch: of it.
             rest: what each reader has still to fold.
-            reports: in it, or the ledger's reference to their number if it is not paid for yet.
-
-        Returns:
-            Where the next ask will be, and its broadcast.
+            permit: the ledger's reference to the number of reports, if it is not paid for yet.
         """
+        reports = dispatch.total("reports") if permit is None else permit
         assert dispatch.timing is not None
         arguments = (dispatch.release, reports, dispatch.timing.weight, dispatch.slots())
         following: int | None = dispatch.release + 1
@@ -231,7 +173,8 @@ class Conductor:
         tally = (dispatch.tally(self.crew.repetition), dispatch.asked.sent)
         paid = (dispatch.charged, dispatch.spent)
         self.calls.make(self._recorded, self.crew.metrics, "record", *tally, *paid, *public)
-        return head, broadcast
+        if permit is not None and dispatch.release + 1 < self.state.horizon:
+            self.collecting.ahead.prepare(dispatch, head, broadcast)
 
     def _stepped(self, dispatch: Dispatch, following: int | None, broadcast: Ref, ref: Ref) -> None:
         if dispatch.whole is not None:

@@ -173,3 +173,15 @@ def test_ray_gives_what_inline_gives(tmp_path, ray_session):
     run(base, out=tmp_path / "inline")
     run(with_placement(base, backend="ray", clients_per_actor=100), out=tmp_path / "ray")
     assert_identical(tmp_path / "inline", tmp_path / "ray")
+
+
+def test_a_batch_of_several_chunks_waits_for_its_charge_at_the_shuffler(tmp_path, monkeypatch):
+    from raydp_sim.stream import shuffle
+
+    monkeypatch.setattr(shuffle, "_CHUNK_BYTES", 16)
+    base = following()
+    rows, calls, _ = conducted(base, tmp_path, 6)
+    assert rows == expected(base, tmp_path / "two")
+    assert calls.count("gather") == calls.count("charge") == ROUNDS and "pay" not in calls
+    first = [calls.index("chunk"), calls.index("charge")]
+    assert first == sorted(first, reverse=True)
