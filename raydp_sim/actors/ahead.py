@@ -81,7 +81,7 @@ class Ahead:
 
     def _planned(self, plan: Plan, ref: Ref) -> None:
         planned = self.calls.get(ref)
-        if planned is not None:
+        if planned is not None and plan is self.plan:  # else its release has begun without it
             self._ask(plan, planned[1])
 
     def _ask(self, plan: Plan, sources: range | list[int]) -> None:
@@ -95,7 +95,6 @@ class Ahead:
     def take(self, dispatch: Dispatch, head: Ask) -> Plan | None:
         """Return what was prepared for a release, if it is what its ask calls for."""
         plan, self.plan = self.plan, None
-        if plan is None:
+        if plan is None or not plan.fits(dispatch, head, self.crew.epochs):
             return None
-        self.calls.waiting.pop(plan.planned, None)
-        return plan if plan.fits(dispatch, head, self.crew.epochs) else None
+        return plan

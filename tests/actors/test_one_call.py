@@ -38,9 +38,18 @@ def following(kind="Following", policy="uniform", **sections):
     return scenario(task=task, population=people, **given)
 
 
-def conducted(base, folder, seed, disturb=lambda crew, row: None):
+class Late(Scrambled):
+    """The driver looks only when nobody has anything left to do, and at all answers."""
+
+    def wait(self, refs):
+        while any(queue and self._can_run(queue[0]) for queue in self.queues.values()):
+            self._run_one()
+        return [ref for ref in refs if ref.done]
+
+
+def conducted(base, folder, seed, disturb=lambda crew, row: None, backend=None):
     """Play on a backend that answers in any order; return the rows and the calls made."""
-    backend, calls = Scrambled(seed), []
+    backend, calls = backend or Scrambled(seed), []
     backend.watch = lambda method, args: calls.append(method)
     crew = Crew(with_placement(base, clients_per_actor=60), backend, folder)
     crew.begin(0, 0, None)
@@ -72,6 +81,13 @@ def test_rows_are_those_of_two_shufflers(kind, policy, tmp_path):
     assert calls.count("gather") == ROUNDS and "collect" not in calls and "close" not in calls
     if policy == "self":
         assert len(rows) < ROUNDS, "no batch was too small"
+
+
+@pytest.mark.parametrize("kind", ["Following", "Alternating", "Ending"])
+def test_a_driver_that_comes_late_to_all_answers_gets_the_same_rows(kind, tmp_path):
+    base = following(kind)
+    rows, _, _ = conducted(base, tmp_path, 1, backend=Late(1))
+    assert rows == expected(base, tmp_path / "two")
 
 
 def test_what_was_prepared_for_another_ask_is_dropped(tmp_path):
