@@ -208,6 +208,11 @@ def advance(policy: Policy, state: State, event: Event) -> Step:
             return asked, [*let_out, *asks]
 
 
+def enough(reports: int, least: int) -> bool:
+    """Say whether a batch may be released that needs `least` reports; an empty one never may."""
+    return reports >= max(1, least)
+
+
 def settle(state: State, release: int) -> State:
     """Note that a release is finished."""
     floor, ahead = state.floor, state.ahead | {release}
@@ -222,7 +227,7 @@ def _decide(state: State) -> Step:
     closing, decided, commands = dict(state.closing), state.decided, list[Command]()
     while decided in waiting:
         when, (reports, least) = closing.pop(decided), waiting.pop(decided)
-        if reports < max(1, least):
+        if not enough(reports, least):
             commands.append(Discard(decided, reports, when))
         else:
             commands.append(Charge(decided, when))

@@ -1,13 +1,16 @@
 """The benchmark of training works, on tiny sizes; how fast it is, is for the benchmark to say."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from raydp_sim.actors.backend import Inline
 from raydp_sim.bench import training
-from raydp_sim.bench.contenders import Sample
+from raydp_sim.bench.bare import Bare
+from raydp_sim.bench.contenders import Pipeline, Sample
 from raydp_sim.bench.training import CASES, GROWING, HOLDING, Pair, Result
 from raydp_sim.cli.bench_training import remarks, training_table
 from tests import training_floors
@@ -46,6 +49,46 @@ def test_every_case_is_a_scenario_and_has_a_floor():
         assert scenario.population.clients == 20
 
 
+def test_the_bound_is_the_floor_and_the_bare_calls_one_after_the_other():
+    case, segment = CASES["private-100"], Sample(0.02, 0.02)
+    samples = {"actors": [segment], "floor": [Sample(0.003, 0.0)], "bare": [Sample(0.001, 0.0)]}
+    assert Result(case, samples).bound == pytest.approx(0.75) and result(case).bound is None
+    assert training_table([Result(case, samples)]).row_count == 1
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_bare_loop_makes_the_calls_of_a_round(apart, tmp_path):
+    """As many as a run does, each of as many answers, between as many actors."""
+
+    class Noting(Inline):
+        def __init__(self):
+            self.calls = []
+
+        def cpus(self):
+            return 2
+
+        def call(self, actor, method, *args, returns=1):
+            self.calls.append((id(actor), returns))
+            return super().call(actor, method, *args, returns=returns)
+
+    def shape(backend, play):
+        play(2)
+        backend.calls.clear()
+        play(5)
+        return Counter(returns for _, returns in backend.calls), len({a for a, _ in backend.calls})
+
+    case = CASES["private-100" if apart else "plain-100"]
+    scenario = replace(case, cohort=10, clients=20, samples=1200).scenario()
+    ours, bare = Noting(), Noting()
+    pipeline = Pipeline(scenario, ours, tmp_path / "run", lambda: 0.0)
+    played = shape(ours, lambda rounds: pipeline.play(rounds))
+    loop = Bare(bare, 10, apart, lambda: 0.0)
+    made = shape(bare, loop.play)
+    assert made[1] == played[1] == (6 if apart else 5)
+    # The loop asks ahead after its last round too; a run begins with a plan of its own.
+    assert sum(made[0].values()) - sum(played[0].values()) in range(3)
+
+
 @pytest.mark.parametrize("name", training_floors.CASES)
 def test_the_floors_train(name, monkeypatch):
     monkeypatch.setattr(training_floors, "SAMPLES", 500)
@@ -75,8 +118,12 @@ def test_the_linear_floor_is_the_gradient_of_our_model(monkeypatch):
 def test_actors_and_floor_are_measured_in_turns():
     case = replace(CASES["private-100"], cohort=10, clients=20, rounds=2, samples=1200)
     (found,) = training.play([case], segments=1)
-    assert {name: len(each) for name, each in found.samples.items()} == {"actors": 1, "floor": 1}
-    assert found.peak > 1 << 20 and found.rate > 0
+    assert {name: len(each) for name, each in found.samples.items()} == {
+        "actors": 1,
+        "floor": 1,
+        "bare": 1,
+    }
+    assert found.peak > 1 << 20 and found.rate > 0 and 0 < found.bound < 1
 
 
 def test_the_floor_is_two_processes():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.actors.inbox import Inbox, batch_counts
+from raydp_sim.actors.inbox import Inbox, all_accepted, batch_counts, releasable
 from raydp_sim.actors.planning import Planning
 from raydp_sim.actors.seeds import opened
 from raydp_sim.errors import RunError
@@ -226,6 +226,14 @@ class ServerActor(AggregatorActor):
         if self.scenario.trust_model.pays_unused and cohort is not None:
             senders = np.union1d(senders, cohort.unused).astype(np.uint32)
         return counts, senders
+
+    def gather(
+        self, release: int, head: Ask, cohort: Cohort | None, *batches: Reports
+    ) -> tuple[tuple[dict[str, Any], bool], Ids | range, None]:
+        """Collect all of a release and close it; see `ShufflerActor.gather`. The batch stays."""
+        all_accepted(self.collect(*batches))
+        counts, participants = self.close(release, head, cohort)
+        return (counts, releasable(self.scenario, head, counts)), participants, None
 
     def handed(self, release: int) -> Reports:
         """Return a closed batch for another reader; called only once the release is paid for."""

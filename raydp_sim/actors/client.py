@@ -81,7 +81,7 @@ class ClientActor:
         versions: tuple[int, ...],
         *asks: Any,
     ) -> tuple[Any, ...]:
-        """Answer an ask: a receipt for the analyst, then one batch per shuffler.
+        """Answer an ask: a receipt for the analyst, then one batch per shuffler; if any.
 
         Where readers hold keys that take no other way, one batch of keys per reader follows.
 
@@ -91,8 +91,11 @@ class ClientActor:
             cohort: who reports; None if each client decides for itself.
             shufflers: how many there are.
             versions: of the asks that follow, oldest first; the last is this release's.
-            asks: for each version what is public of its ask, then for each its broadcast.
+            asks: for each version what is public of its ask, then for each its broadcast. None
+                where the task has ended the run: nobody is asked, and nothing is answered.
         """
+        if asks[0] is None:
+            return (None,) * (1 + shufflers)
         known = [
             replace(head, broadcast=broadcast)
             for head, broadcast in zip(asks[: len(versions)], asks[len(versions) :], strict=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from raydp_sim import engine
+from raydp_sim.actors.ahead import Ahead
 from raydp_sim.actors.backend import Lost, Ref
 from raydp_sim.actors.calls import Calls
 from raydp_sim.actors.crew import Crew
@@ -24,6 +25,9 @@ class Collecting:
         able: who may still be asked, where there are budgets.
         ended: since when nobody came, if the run ended for that; `done`: the task ended it.
         open: releases under way.
+        one_call: whether a release is collected and closed in one call; not where several are
+            under way.
+        ahead: what is prepared of the next release.
         since_checkpoint: asks that a respawned client has to replay.
     """
 
@@ -45,6 +49,8 @@ class Collecting:
         self.able: Ref = None
         self.ended: float | None = None
         self.done = False
+        self.one_call = False
+        self.ahead = Ahead(crew, calls)
         self.open: dict[int, Dispatch] = {}
         self.since_checkpoint: list[Dispatch] = []
         self._standing: Asked | None = None
@@ -100,9 +106,15 @@ class Collecting:
             self._plan(dispatch, Timing(start, start, start, asked=0))
             self._check_collected(dispatch)
             return
+        ready = self.ahead.take(dispatch, head)
+        if ready is not None:
+            dispatch.cohort, dispatch.made = ready.cohort, ready.made
         if not scenario.scheduled and head.wanted is None:
             self._plan(dispatch, at_once(scenario.participation, dispatch.time))
             self._dispatch_all(dispatch, range(len(crew.clients)))
+            return
+        if ready is not None:
+            self._planned(dispatch, ready.planned)
             return
         others = [v for v, older in self.asks.items() if older.head.mechanism != head.mechanism]
         able = self.able
@@ -157,12 +169,50 @@ class Collecting:
 
     def _dispatch_all(self, dispatch: Dispatch, sources: Iterable[int]) -> None:
         """Ask the actors that hold somebody of the cohort, and no others."""
-        for source in sources:
-            self._dispatch(dispatch, source)
+        made = dispatch.made or {source: self._report(dispatch, source) for source in sources}
+        if self.one_call and made and dispatch.head.slots is None:
+            self._gather(dispatch, made)
+            return
+        for source, refs in made.items():
+            self._await(dispatch, source, refs)
         self._check_collected(dispatch)
 
+    def _gather(self, dispatch: Dispatch, made: dict[int, tuple[Ref, ...]]) -> None:
+        """Have a release collected and closed in one call, which waits for all reports itself."""
+        (collector,) = self.crew.collectors
+        dispatch.acknowledged = dict.fromkeys(made, 0)
+        place = (dispatch.release, dispatch.asked.sent, dispatch.cohort)
+        batches = [batch for _, batch in made.values()]
+        counted, participants, whole = self.backend.call(
+            collector, "gather", *place, *batches, returns=3
+        )
+        dispatch.participants.append(participants)
+        self.calls.waiting[counted] = partial(self._gathered, dispatch, made, whole)
+
+    def _gathered(
+        self, dispatch: Dispatch, made: dict[int, tuple[Ref, ...]], whole: Ref, ref: Ref
+    ) -> None:
+        try:
+            counts, comes_along = self.backend.get(ref)
+        except Lost:
+            # Who is gone, the collector or a client, shows when they are taken one by one.
+            dispatch.participants.clear()
+            for source, refs in made.items():
+                self._await(dispatch, source, refs)
+            return
+        for source, (receipt, _) in made.items():
+            dispatch.receipts[source] = self.calls.get(receipt)
+            dispatch.acknowledged[source] = 1
+        dispatch.counts[0] = counts
+        if comes_along:
+            dispatch.whole = [whole] if self.crew.apart else []
+        self.happened(engine.Collected(dispatch.release))
+
     def _dispatch(self, dispatch: Dispatch, source: int) -> None:
-        receipt, *batches = self._report(dispatch, source)
+        self._await(dispatch, source, self._report(dispatch, source))
+
+    def _await(self, dispatch: Dispatch, source: int, refs: tuple[Ref, ...]) -> None:
+        receipt, *batches = refs
         dispatch.acknowledged[source] = 0
         dispatch.batches[source] = None
         epoch = self.crew.epochs[source]

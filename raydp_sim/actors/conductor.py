@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 from raydp_sim import engine
@@ -13,11 +12,9 @@ from raydp_sim.actors.calls import Calls
 from raydp_sim.actors.collecting import Collecting
 from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.dispatch import Dispatch, clock
-from raydp_sim.stream.batches import BUCKETS
-from raydp_sim.stream.shuffle import cuts
+from raydp_sim.actors.handing import Handing
 from raydp_sim.tasks.base import Arrays, Task
 
-_CHUNKS_IN_FLIGHT = 4
 _DEPTH = 3  # releases under way at once when an ask does not depend on the one before
 Row = dict[str, Any]
 
@@ -29,10 +26,12 @@ class Conductor:
         self.crew, self.backend = crew, crew.backend
         self.calls = Calls(crew.backend)
         self.collecting = Collecting(crew, self.calls, self._happened, finished, saved or {})
+        self.handing = Handing(crew, self.calls, self._step)
         scenario = crew.scenario
         budget = scenario.privacy.budget is not None
         one_by_one = scenario.task.adaptive or crew.keeps_state or budget
         self.policy = engine.Policy(scenario.least_batch, depth=1 if one_by_one else _DEPTH)
+        self.collecting.one_call = one_by_one and not budget and crew.one_to_each
         self.state = engine.resumed(finished, self.collecting.due[finished - 1])
         self.rows: deque[Row] = deque()
         self.on_finished: Callable[[int], None] = lambda finished: None
@@ -85,6 +84,9 @@ class Conductor:
 
     def _close(self, close: engine.Close) -> None:
         dispatch = self.collecting.open[close.release]
+        if dispatch.counts:
+            self._all_closed(dispatch)  # with the last report, in one call
+            return
         for number, collector in enumerate(self.crew.collectors):
             arguments = (close.release, dispatch.asked.sent, dispatch.cohort)
             counts, participants = self.backend.call(collector, "close", *arguments, returns=2)
@@ -94,13 +96,36 @@ class Conductor:
     def _closed(self, dispatch: Dispatch, number: int, ref: Ref) -> None:
         dispatch.counts[number] = self.calls.get(ref)
         if len(dispatch.counts) == len(self.crew.collectors):
-            reports, least = dispatch.total("reports"), dispatch.head.minimum
-            self._happened(engine.Closed(dispatch.release, reports, least))
+            self._all_closed(dispatch)
+
+    def _all_closed(self, dispatch: Dispatch) -> None:
+        reports, least = dispatch.total("reports"), dispatch.head.minimum
+        self._happened(engine.Closed(dispatch.release, reports, least))
 
     def _charge(self, charge: engine.Charge) -> None:
         dispatch = self.collecting.open[charge.release]
+        if dispatch.whole is not None:
+            self._pay(dispatch, charge.time)
+            return
         then = partial(self._charged, dispatch)
         dispatch.charged = self._charge_for(dispatch, charge.time, then)
+        self._account(dispatch)
+
+    def _pay(self, dispatch: Dispatch, time: float) -> None:
+        """Charge, and have the release made as soon as that is durable, without a way round here.
+
+        The step is handed what only the ledger returns, once it has written the charge down.
+        """
+        arguments = (dispatch.release, time, dispatch.asked.sent, dispatch.batch())
+        counted = (dispatch.total("reports"), *dispatch.participants)
+        dispatch.charged, reports = self.backend.call(
+            self.crew.ledger, "pay", *arguments, *counted, returns=2
+        )
+        self._account(dispatch)
+        assert dispatch.whole is not None
+        self._step(dispatch, [dispatch.whole], reports)
+
+    def _account(self, dispatch: Dispatch) -> None:
         if dispatch.head.accounted:
             # An actor's calls run in the order they were made: before the next charge.
             (dispatch.spent,) = self.backend.call(self.crew.ledger, "spent")
@@ -121,86 +146,22 @@ class Conductor:
             (self.collecting.able,) = self.backend.call(self.crew.ledger, "able")
 
     def _release(self, release: engine.Release) -> None:
-        dispatch, crew = self.collecting.open[release.release], self.crew
-        if crew.levels is not None:
-            self._promote(dispatch)
-        if not crew.apart:
-            handed: tuple[Ref, ...] = ()
-            if len(crew.readers) > 1:
-                handed = self.backend.call(crew.lead, "handed", release.release)
-            self._step(dispatch, [self._order(dispatch), *(handed for _ in crew.readers[1:])])
-            return
-        head = dispatch.head
-        logical = 1
-        if head.slots is not None:
-            logical = len(head.slots)
-        elif head.mechanism.routing == "per-index":
-            logical = head.mechanism.messages_per_report
-        dispatch.chunks.extend(pairwise(cuts(logical * BUCKETS, dispatch.total("bytes"))))
-        self._pump(dispatch)
+        dispatch = self.collecting.open[release.release]
+        if dispatch.whole is not None:
+            return  # made with the charge
+        self.handing.begin(dispatch)
 
-    def _order(self, dispatch: Dispatch) -> tuple[Ref, ...]:
-        """Have the shuffler say in which order the server takes what it holds, if a task asks."""
-        orderer, task = self.crew.orderer, self.crew.scenario.task
-        number = task.drawn_order(dispatch.release)
-        if orderer is None or number is None:
-            return ()
-        return self.backend.call(
-            orderer, "order", dispatch.release, number, dispatch.total("reports")
-        )
-
-    def _promote(self, dispatch: Dispatch) -> None:
-        """Hand on what is sealed for readers that are promoted with a release.
-
-        The first shuffler has all of it: which one a report went to would tell who sent it apart.
-        """
-        levels = self.crew.levels
-        assert levels is not None
-        for due in () if levels.direct else levels.due(dispatch.release):
-            place = (dispatch.release, due.analyst)
-            (sealed,) = self.backend.call(self.crew.collectors[0], "promotion", *place)
-            reader = self.crew.readers[due.analyst]
-            self.calls.make(self.calls.get, reader, "promote", dispatch.release, sealed)
-
-    def _pump(self, dispatch: Dispatch) -> None:
-        """Keep a few chunks on their way from the shufflers to the readers, and no more."""
-        while dispatch.chunks and dispatch.folding < _CHUNKS_IN_FLIGHT * len(self.crew.readers):
-            place = (dispatch.release, *dispatch.chunks.popleft(), not dispatch.chunks)
-            shares = self._shares(place)
-            if not dispatch.chunks:
-                self._step(dispatch, shares)
-                return
-            for reader, own in zip(self.crew.readers, shares, strict=True):
-                then = partial(self._folded, dispatch)
-                self.calls.make(then, reader, "fold", dispatch.release, *own)
-                dispatch.folding += 1
-
-    def _shares(self, place: tuple[Any, ...]) -> list[list[Ref]]:
-        """Return for each reader the collectors' shares of a chunk; of keys none but its own."""
-        crew, readers = self.crew, len(self.crew.readers)
-        if crew.levels is None or crew.levels.direct or readers == 1:
-            shares = [self.backend.call(c, "chunk", *place)[0] for c in crew.collectors]
-            return [shares] * readers
-        parts = [self.backend.call(c, "apart", *place, returns=readers) for c in crew.collectors]
-        public = [part[0] for part in parts]
-        own = [[part[reader] for part in parts] for reader in range(1, readers)]
-        return [public, *([*public, *sealed] for sealed in own)]
-
-    def _folded(self, dispatch: Dispatch, ref: Ref) -> None:
-        self.calls.get(ref)
-        dispatch.folding -= 1
-        self._pump(dispatch)
-
-    def _step(self, dispatch: Dispatch, rest: Sequence[Sequence[Ref]]) -> None:
+    def _step(self, dispatch: Dispatch, rest: Sequence[Sequence[Ref]], permit: Ref = None) -> None:
         """Have the release made: the readers fold what is left of the batch and step.
 
         Args:
             dispatch: of it.
             rest: what each reader has still to fold.
+            permit: the ledger's reference to the number of reports, if it is not paid for yet.
         """
+        reports = dispatch.total("reports") if permit is None else permit
         assert dispatch.timing is not None
-        reports, weight = dispatch.total("reports"), dispatch.timing.weight
-        arguments = (dispatch.release, reports, weight, dispatch.slots())
+        arguments = (dispatch.release, reports, dispatch.timing.weight, dispatch.slots())
         following: int | None = dispatch.release + 1
         if not self.crew.scenario.task.adaptive or dispatch.release + 1 >= self.state.horizon:
             following = None
@@ -212,8 +173,13 @@ class Conductor:
         tally = (dispatch.tally(self.crew.repetition), dispatch.asked.sent)
         paid = (dispatch.charged, dispatch.spent)
         self.calls.make(self._recorded, self.crew.metrics, "record", *tally, *paid, *public)
+        if permit is not None and dispatch.release + 1 < self.state.horizon:
+            self.collecting.ahead.prepare(dispatch, head, broadcast)
 
     def _stepped(self, dispatch: Dispatch, following: int | None, broadcast: Ref, ref: Ref) -> None:
+        if dispatch.whole is not None:
+            self.calls.get(dispatch.charged)
+            self._happened(engine.Charged(dispatch.release))
         # The next ask waits for the lead reader's state, not for rows.
         head = self.calls.get(ref)
         if following is not None:

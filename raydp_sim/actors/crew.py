@@ -146,6 +146,13 @@ class Crew:
         return self.collectors[0] is not self.lead
 
     @property
+    def one_to_each(self) -> bool:
+        """Whether reports all go to one collector and on to one reader, and no keys with them."""
+        single = len(self.receivers) == len(self.readers) == 1
+        task = self.scenario.task
+        return single and self.levels is None and not task.once and not task.keeps_records
+
+    @property
     def keeps_state(self) -> bool:
         """Whether clients keep state from one release to the next."""
         promotes = self.levels is not None and bool(self.levels.promotions)

@@ -47,6 +47,10 @@ class Dispatch:
     counts: dict[int, dict[str, Any]] = field(default_factory=dict)
     participants: list[Ref] = field(default_factory=list)
     charged: Ref = None
+    # The whole batch, where it came with its counts; empty if its reader has it already.
+    whole: list[Ref] | None = None
+    # What clients answer who were asked before it was known that they would be.
+    made: dict[int, tuple[Ref, ...]] = field(default_factory=dict)
     spent: Ref = None
     chunks: deque[tuple[int, int]] = field(default_factory=deque)
     folding: int = 0

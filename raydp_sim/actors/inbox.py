@@ -1,13 +1,18 @@
 """What every collector does: take batches in, refuse zombies, close a release once."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim import engine
+from raydp_sim.errors import RunError
+from raydp_sim.scenario import Scenario
+from raydp_sim.scenario.accounting import least_batch
 from raydp_sim.schedule.batch import Cohort
-from raydp_sim.stream.batches import Reports
-from raydp_sim.stream.shuffle import Gathered, gather
+from raydp_sim.stream.batches import BUCKETS, Reports
+from raydp_sim.stream.shuffle import Gathered, cuts, gather
 from raydp_sim.tasks.base import Ask
 
 
@@ -39,6 +44,31 @@ class Inbox:
         """Let nothing more in and return what there is, in canonical order."""
         self._closed.add(release)
         return gather(self._open.pop(release, []))
+
+
+def all_accepted(accepted: list[bool]) -> None:
+    """Make sure that no batch of an actor that lives was refused.
+
+    Raises:
+        RunError: one was.
+    """
+    if not all(accepted):
+        raise RunError("a collector refused the batch of a living placement")
+
+
+def releasable(scenario: Scenario, head: Ask, counts: dict[str, Any]) -> bool:
+    """Say whether a closed batch is enough for a release; the engine decides by the same rule."""
+    return engine.enough(counts["reports"], least_batch(scenario, head))
+
+
+def chunks(head: Ask, size: int) -> list[tuple[int, int]]:
+    """Return in which groups a shuffled batch of so many bytes goes: first, last (exclusive)."""
+    logical = 1
+    if head.slots is not None:
+        logical = len(head.slots)
+    elif head.mechanism.routing == "per-index":
+        logical = head.mechanism.messages_per_report
+    return list(pairwise(cuts(logical * BUCKETS, size)))
 
 
 def batch_counts(

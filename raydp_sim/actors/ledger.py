@@ -129,6 +129,23 @@ class LedgerActor:
         self.ledger.charge(charge.event, charge.participants, charge.shuffled)
         return len(ids)
 
+    def pay(
+        self,
+        release: int,
+        time: float,
+        head: Ask,
+        batch: dict[str, Any],
+        reports: int,
+        *participants: Ids | range,
+    ) -> tuple[int, int]:
+        """Charge a release as `charge` does, for a step that waits for it.
+
+        Returns:
+            How many clients it was charged to; and its reports, which the step cannot do without,
+            so that nothing is released before this has returned.
+        """
+        return self.charge(release, time, head, batch, *participants), reports
+
     def spent(self) -> tuple[Guarantee, float | None]:
         """Return what is proved so far, and what the papers' own bound says, where they have one.
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from raydp_sim.actors.inbox import Inbox, batch_counts
+from raydp_sim.actors.inbox import Inbox, all_accepted, batch_counts, chunks, releasable
 from raydp_sim.actors.planning import Planning
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario
@@ -65,8 +65,25 @@ class ShufflerActor:
         self.closed[release] = permute(release, batch, messages, routing, stream, slots)
         return counts, batch.senders.participants()
 
+    def gather(
+        self, release: int, head: Ask, cohort: Cohort | None, *batches: Reports
+    ) -> tuple[tuple[dict[str, Any], bool], Ids | range, Shuffled | Slotted | None]:
+        """Collect all of a release and close it, in one call.
+
+        Returns:
+            The counts that `close` returns, and whether the whole batch comes along; who took
+            part; and that batch, if it is enough for a release and goes in one chunk. It is
+            for a call that also waits for the ledger, and goes nowhere before.
+        """
+        all_accepted(self.collect(*batches))
+        counts, participants = self.close(release, head, cohort)
+        cut = chunks(head, counts["bytes"])
+        if len(cut) > 1 or not releasable(self.scenario, head, counts):
+            return (counts, False), participants, None
+        return (counts, True), participants, self.chunk(release, *cut[0], True)
+
     def chunk(self, release: int, first: int, last: int, final: bool) -> Shuffled | Slotted:
-        """Hand out some groups of a closed batch; called only once the release is paid for."""
+        """Hand out some groups of a closed batch: no reader sees them before they are paid for."""
         chunk = self.closed[release].chunk(first, last)
         if final:
             del self.closed[release]

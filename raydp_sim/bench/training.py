@@ -10,12 +10,14 @@ from typing import Any
 
 import psutil
 
+from raydp_sim.bench.bare import Bare
 from raydp_sim.bench.contenders import Floor, Pipeline, Sample, our_processes, tree_cpu
-from raydp_sim.scenario import Scenario, parse
+from raydp_sim.scenario import Scenario, parse, setting_of
 
 FLOORS = Path(__file__).resolve().parents[2] / "tests" / "training_floors.py"
 SEGMENTS = 5
 _START_SECONDS = 120.0
+_BARE_ROUNDS = 40
 _PRIVATE = {"kind": "rinf", "radius": 0.01, "epsilon_local": 2.0, "on_out_of_range": "clip"}
 # Noise that is added once, by the aggregator, to an exact sum: clients only compute.
 _PLAIN = {
@@ -183,6 +185,17 @@ class Result:
         return statistics.median(floor.cpu / actors.cpu for floor, actors in pairs)
 
     @property
+    def bound(self) -> float | None:
+        """The rate that a round would have of the floor's work and Ray's calls, and nothing else.
+
+        None where the bare loop was not played.
+        """
+        if "bare" not in self.samples:
+            return None
+        pairs = zip(self.samples["floor"], self.samples["bare"], strict=True)
+        return statistics.median(floor.wall / (floor.wall + bare.wall) for floor, bare in pairs)
+
+    @property
     def met(self) -> bool | None:
         """Whether the goal is reached; None where there is none."""
         return None if self.case.goal is None else self.rate >= self.case.goal
@@ -196,6 +209,7 @@ class Result:
             "updates_per_second": self.updates,
             "to_floor": self.rate,
             "cpu_to_floor": self.cpu_rate,
+            "bound": self.bound,
             "goal": self.case.goal,
             "met": self.met,
             "actor_peak_bytes": self.peak or None,
@@ -254,20 +268,26 @@ def play(
 def _measure(
     case: Case, pair: Pair, ray: Any, folder: Path, progress: Progress, segments: int
 ) -> Result:
-    result = Result(case, {"actors": [], "floor": []})
+    result = Result(case, {"actors": [], "floor": [], "bare": []})
     progress(f"{case.name}: placing {case.clients:,} clients in actors")
-    actors = Pipeline(case.scenario(), ray, folder / "actors", tree_cpu(*pair.pids))
+    clock, scenario = tree_cpu(*pair.pids), case.scenario()
+    actors = Pipeline(scenario, ray, folder / "actors", clock)
+    bare = Bare(ray, setting_of(scenario).mechanism.domain.width, actors.crew.apart, clock)
     try:
         actors.play(2)  # first touch of memory, caches, connections
         pair.play(replace(case, rounds=1))
+        bare.play(2)
         for segment in range(segments):
             progress(f"{case.name}: segment {segment + 1} of {segments}")
             result.samples["actors"].append(actors.play(case.rounds))
             result.samples["floor"].append(pair.play(case))
+            result.samples["bare"].append(bare.play(_BARE_ROUNDS))
         result.peak = _peak(pair.pids)
     finally:
         with contextlib.suppress(Exception):
             actors.stop()
+        with contextlib.suppress(Exception):
+            bare.stop()
     return result
 
 

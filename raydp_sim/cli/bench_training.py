@@ -32,7 +32,9 @@ def trained(names: tuple[str, ...], as_json: bool) -> None:
 
     The floor (tests/training_floors.py) gathers the same samples, computes the same gradients in
     two processes of one thread each, and does nothing else; the two take turns, and rates are
-    medians of the ratios of segments, by the clock and by CPU time. `population` is the same
+    medians of the ratios of segments, by the clock and by CPU time. `Ray ms` is what the same calls
+    take between actors that do nothing, and `bound` the rate that floor and calls alone would
+    have, one after the other. `population` is the same
     cohort of ever more clients, `memory` what an actor held at most while cohorts of two sizes
     were trained on. CPU of the actors is that of the driver, the workers and Ray's own processes.
     """
@@ -55,7 +57,7 @@ def trained(names: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(training.document(found, about), indent=2))
         return
-    Console(width=110).print(training_table(found), highlight=False)
+    Console(width=120).print(training_table(found), highlight=False)
     for line in remarks(found):
         click.echo(line)
     click.echo(
@@ -68,17 +70,23 @@ def training_table(found: list[Result]) -> Table:
     """Lay out the results, one row per case, each goal beside what was reached."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     made.add_column("", no_wrap=True)
-    names = ("updates/s", "ms", "floor ms", "CPU ms", "floor CPU", "CPU rate", "rate", "goal")
-    for name in (*names, "actor MiB"):
+    names = ("updates/s", "ms", "floor ms", "Ray ms", "CPU ms", "floor CPU", "CPU rate", "bound")
+    for name in (*names, "rate", "goal", "MiB"):
         made.add_column(name, justify="left" if name == "goal" else "right", no_wrap=True)
     for result in found:
         actors, floor = result.median("actors"), result.median("floor")
+        bare, bound = "", ""
+        if result.bound is not None:
+            bare, bound = f"{result.median('bare').wall * 1e3:.1f}", f"{result.bound:.2f}"
         goal = "" if result.met is None else f">= {result.case.goal:g} "
         made.add_row(
             result.case.name,
             f"{result.updates:,.0f}",
-            *(f"{each * 1e3:.1f}" for each in (actors.wall, floor.wall, actors.cpu, floor.cpu)),
+            *(f"{each * 1e3:.1f}" for each in (actors.wall, floor.wall)),
+            bare,
+            *(f"{each * 1e3:.1f}" for each in (actors.cpu, floor.cpu)),
             f"{result.cpu_rate:.2f}",
+            bound,
             f"{result.rate:.2f}",
             goal + {True: "yes", False: "NO", None: ""}[result.met],
             f"{result.peak / 2**20:.0f}",

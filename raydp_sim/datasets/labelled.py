@@ -104,7 +104,7 @@ def examples(pool: NDArray[Any], classes: NDArray[Any], numbers: NDArray[Any]) -
     features = pool.take(numbers, axis=0).astype(np.float32, copy=False)  # that is a copy already
     if pool.dtype == np.uint8:
         features *= np.float32(1.0 / 255.0)
-    return Examples(features, classes.take(numbers).astype(np.int64))
+    return Examples(features, classes.take(numbers).astype(np.int64, copy=False))
 
 
 class HeldOut(Piece):

@@ -90,7 +90,8 @@ def test_inline_results_do_not_depend_on_clients_per_actor_or_shufflers(kind, tm
         assert_identical(tmp_path / "base", out)
 
 
-@pytest.mark.parametrize("kind", FORMS)
+# Votes are told at once: one that comes late would be counted for another question.
+@pytest.mark.parametrize("kind", [k for k in FORMS if MECHANISMS.kinds[k].tells == "mean"])
 def test_batches_smaller_than_the_number_of_shufflers_are_released(kind, tmp_path):
     """Three clients, batches of one or two of them: most shufflers have no share."""
     document = of_kind(kind).document()

@@ -147,26 +147,30 @@ class FedAvg(ModelTask):
         network, rounds = self.network(setting), int(ask.broadcast["rounds"])
         first, rate = ask.broadcast["theta"], np.float32(self.local_step_size)
         updates = np.empty((len(data), network.size), np.float32)
-        norms = np.empty(len(data), np.float32)
-        seen = Seen().counts(more=6)
+        losses, lengths, norms = (np.empty(len(data), np.float32) for _ in range(3))
+        samples = hits = 0
         for rows, step, own in local.steps(data, self.batch, self.steps, stream):
             moved = updates[rows]
-            # All begin with the same model.
-            found = local.slope(network, first + moved if step else first, own)
-            slope = found.gradient
             if step == 0:
-                lengths = local.lengths(slope)
-                refuse_gradients(found.losses, lengths, rounds, _RATE)
-                seen[:-6] += local.first_seen(found, own) + local.norms_seen(lengths)
-            if step and self.proximal:
-                slope += np.float32(self.proximal) * moved
-            slope *= -rate
-            moved[:] = moved + slope if step else slope
+                # All begin with the same model.
+                found = local.slope(network, first, own, out=moved)
+                losses[rows], lengths[rows] = found.losses, local.lengths(moved)
+                refuse_gradients(losses[rows], lengths[rows], rounds, _RATE)
+                counted = local.hits(found, own)
+                samples, hits = samples + counted[0], hits + counted[1]
+                moved *= -rate
+            else:
+                slope = local.slope(network, first + moved, own).gradient
+                if self.proximal:
+                    slope += np.float32(self.proximal) * moved
+                slope *= -rate
+                moved += slope
             if step == self.steps - 1:
-                np.sqrt(np.vecdot(moved, moved), out=norms[rows])
+                norms[rows] = local.lengths(moved)
                 refuse_own(norms[rows], rounds, _RATE)
-        clip = float(ask.broadcast["clip"])
-        seen[-6:-3] = len(data), exact(norms), int((norms > clip).sum())
+        clip, count = float(ask.broadcast["clip"]), len(data)
+        seen = Seen(count, exact(losses), samples, hits, count, exact(lengths)).counts(more=6)
+        seen[-6:-3] = count, exact(norms), int((norms > clip).sum())
         if self.due(rounds + 1):
             # Of the model that the round began with: clients know no other.
             seen[-3:] = local.own_accuracy(network, first, data)

@@ -37,9 +37,13 @@ class Own(NamedTuple):
 
 def all_of(data: Labelled) -> Own:
     """Return everything that the clients hold."""
-    features, labels = examples(data.pool, data.classes, data.index)
+    return Own(*examples(data.pool, data.classes, data.index), shares(data))
+
+
+def shares(data: Labelled) -> Floats32:
+    """Return the weight of every sample in its client's mean; padding has none."""
     real = np.arange(data.index.shape[1]) < data.sizes[:, None]
-    return Own(features, labels, (real / np.maximum(1, data.sizes)[:, None]).astype(np.float32))
+    return (real / np.maximum(1, data.sizes)[:, None]).astype(np.float32)
 
 
 def batch_of(data: Labelled, size: int, step: int, stream: ClientStream) -> Own:
@@ -107,13 +111,14 @@ def steps(
         count: steps of each client.
         stream: of the clients' draws.
     """
-    for rows in tiles(data, batch):
-        held = data[rows]
-        if batch is None:
-            whole = all_of(held)
+    if batch is None:
+        weights = shares(data)
+        for rows in tiles(data, None):
+            whole = Own(*examples(data.pool, data.classes, data.index[rows]), weights[rows])
             yield from (LocalStep(rows, step, whole) for step in range(count))
-            continue
-        mine = stream.take(rows)
+        return
+    for rows in tiles(data, batch):
+        held, mine = data[rows], stream.take(rows)
         for step in range(count):
             yield LocalStep(rows, step, batch_of(held, batch, step, mine))
 
@@ -132,21 +137,26 @@ class Slope(NamedTuple):
     logits: Floats32
 
 
-def slope(network: Network, theta: Floats32, own: Own) -> Slope:
-    """Return loss and gradient of each client's mean loss."""
+def slope(network: Network, theta: Floats32, own: Own, out: Floats32 | None = None) -> Slope:
+    """Return loss and gradient of each client's mean loss; the latter in `out` if that is given."""
     logits, tape = network.forward(theta, own.features)
     loss = cross_entropy(logits, own.labels)
     losses = (loss.values * own.weights).sum(axis=1)
-    gradient = network.backward(theta, tape, loss.slopes * own.weights[..., None])
-    return Slope(losses, gradient, logits)
+    slopes = np.multiply(loss.slopes, own.weights[..., None], out=loss.slopes)
+    return Slope(losses, network.backward(theta, tape, slopes, out=out), logits)
+
+
+def hits(found: Slope, own: Own) -> tuple[int, int]:
+    """Return how many samples there are, and how many of them are classified rightly."""
+    real = own.weights > 0.0
+    right = (found.logits.argmax(axis=-1) == own.labels) & real
+    return int(np.count_nonzero(real)), int(np.count_nonzero(right))
 
 
 def first_seen(found: Slope, own: Own) -> Counts:
     """Return what is seen of a round's first step: losses, and how many samples are right."""
-    real = own.weights > 0.0
-    hits = (found.logits.argmax(axis=-1) == own.labels) & real
     losses = len(found.losses), exact(found.losses)
-    return Seen(*losses, int(real.sum()), int(hits.sum())).counts()
+    return Seen(*losses, *hits(found, own)).counts()
 
 
 def norms_seen(norms: NDArray[Any]) -> Counts:
