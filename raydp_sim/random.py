@@ -19,7 +19,10 @@ from scipy.special import ndtri
 
 from raydp_sim import kernels
 from raydp_sim.kernels.plain.threefry import generator
-from raydp_sim.kernels.types import Floats, Ids, Key
+from raydp_sim.kernels.types import Key
+
+Ids = NDArray[np.uint32]
+Floats = NDArray[np.float64]
 
 _HALF_STEP = 2.0**-54
 
