@@ -77,52 +77,81 @@ static void F(buckets)(const uint32_t *ids, size_t n, size_t draws, Key key, uin
     }
 }
 
-/* The byte of a cell that an end of an interval cuts: 48 further bits, and a search. */
-static uint8_t F(decide)(uint16_t cell, uint32_t id, uint32_t place, Key more,
-                         const uint64_t *ends, size_t *ties) {
-    uint32_t x0 = id, x1 = place;
-    F(encrypt)(&x0, &x1, 1, more);
-    const uint64_t number = (uint64_t)cell << 48 | (uint64_t)x0 << 16 | x1 >> 16;
-    size_t byte = 0; /* how many of the 255 ends are not above the number */
-    for (size_t step = 128; step; step /= 2) {
-        if (ends[byte + step - 1] <= number) byte += step;
+/* Bytes whose cell an end of an interval cuts, decided many at a time. */
+typedef struct {
+    size_t count, ties;
+    uint32_t id[BLOCK], place[BLOCK];
+    uint16_t cell[BLOCK];
+    uint8_t *at[BLOCK];
+} F(Open);
+
+/* Decide them by 48 further bits each and a search. */
+static void F(decide)(F(Open) *open, Key more, const uint64_t *ends) {
+    F(encrypt)(open->id, open->place, open->count, more);
+    for (size_t i = 0; i < open->count; i++) {
+        const uint64_t number =
+            (uint64_t)open->cell[i] << 48 | (uint64_t)open->id[i] << 16 | open->place[i] >> 16;
+        size_t byte = 0; /* how many of the 255 ends are not above the number */
+        for (size_t step = 128; step; step /= 2) {
+            byte += step & (0 - (size_t)(ends[byte + step - 1] <= number));
+        }
+        open->ties += byte > 0 && ends[byte - 1] == number;
+        *open->at[i] = (uint8_t)byte;
     }
-    *ties += byte > 0 && ends[byte - 1] == number;
-    return (uint8_t)byte;
+    open->count = 0;
 }
 
-/* Bytes of eight coins by a table of 65,536 cells; where it says 255, `open` says whether the cell
-   is undecided. A row's cells are the 16-bit halves of all its first words, lower half first, then
+/* Bytes of eight coins by a table of 65,536 cells; where it says 255, `undecided` says whether
+   an end of an interval cuts the cell. A row's cells are the 16-bit halves of all its first words, lower half first, then
    those of its second words. Returns how many bytes 64 bits do not decide. */
 static size_t F(coins)(const uint32_t *ids, size_t n, size_t octets, Key key, Key more,
-                       const uint8_t *table, const uint8_t *open, const uint64_t *ends,
+                       const uint8_t *table, const uint8_t *undecided, const uint64_t *ends,
                        uint8_t *out) {
-    const size_t draws = (octets + 3) / 4, total = n * draws;
+    const size_t draws = (octets + 3) / 4, whole = draws && draws < BLOCK ? BLOCK / draws : 1;
     ALIGNED(64) uint32_t words[2][BLOCK];
-    Counter at = {ids, 0, 0, draws, key};
-    size_t ties = 0, row = 0, draw = 0;
-    for (size_t done = 0; done < total; done += BLOCK) {
-        const size_t some = total - done < BLOCK ? total - done : BLOCK;
-        F(advance)(&at, words[0], words[1], some);
-        for (size_t i = 0; i < some; i++) {
-            uint8_t *to = out + row * octets;
-            for (size_t cell = 0; cell < 4; cell++) {
-                const size_t place = 2 * ((cell >> 1) * draws + draw) + (cell & 1);
-                if (place >= octets) continue;
-                const uint16_t which = (uint16_t)(words[cell >> 1][i] >> (16 * (cell & 1)));
-                uint8_t byte = table[which];
-                if (byte == 255 && open[which]) {
-                    byte = F(decide)(which, ids[row], (uint32_t)place, more, ends, &ties);
+    F(Open) open;
+    open.count = open.ties = 0;
+    for (size_t first = 0; first < n; first += whole) {
+        const size_t rows = n - first < whole ? n - first : whole;
+        Counter at = {ids, first, 0, draws, key};
+        /* Several short rows at once, or pieces of a long one. */
+        for (size_t start = 0; start < draws; start += BLOCK) {
+            const size_t some = draws - start < BLOCK ? draws - start : BLOCK;
+            F(advance)(&at, words[0], words[1], rows * some);
+            for (size_t row = 0; row < rows; row++) {
+                for (size_t side = 0; side < 2; side++) {
+                    const size_t begin = 2 * (side * draws + start);
+                    const size_t left = begin < octets ? octets - begin : 0;
+                    const size_t count = left < 2 * some ? left : 2 * some;
+                    const uint32_t *from = words[side] + row * some;
+                    uint8_t *to = out + (first + row) * octets + begin;
+                    unsigned doubtful = 0;
+                    for (size_t i = 0; i + 1 < count; i += 2) {
+                        const uint8_t one = table[from[i / 2] & 0xffff];
+                        const uint8_t other = table[from[i / 2] >> 16];
+                        doubtful |= (one == 255) | (other == 255);
+                        to[i] = one;
+                        to[i + 1] = other;
+                    }
+                    if (count & 1) {
+                        to[count - 1] = table[from[count / 2] & 0xffff];
+                        doubtful |= to[count - 1] == 255;
+                    }
+                    for (size_t i = 0; doubtful && i < count; i++) {
+                        const uint16_t cell = (uint16_t)(from[i / 2] >> (16 * (i & 1)));
+                        if (to[i] != 255 || !undecided[cell]) continue;
+                        open.id[open.count] = ids[first + row];
+                        open.place[open.count] = (uint32_t)(begin + i);
+                        open.cell[open.count] = cell;
+                        open.at[open.count++] = to + i;
+                        if (open.count == BLOCK) F(decide)(&open, more, ends);
+                    }
                 }
-                to[place] = byte;
-            }
-            if (++draw == draws) {
-                draw = 0;
-                row++;
             }
         }
     }
-    return ties;
+    F(decide)(&open, more, ends);
+    return open.ties;
 }
 
 /* Add a histogram of symbols; row `index[i]` of `alphabet` cells, or the only one. Returns whether

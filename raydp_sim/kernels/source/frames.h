@@ -1,7 +1,6 @@
 /* What rests on the transform: Kashin's coefficients, and single entries of a rotated vector. */
 
-/* Coefficients of rows that hold F^T x already, by truncation: see mechanisms/parts/kashin.py.
-   `small` is room for TOGETHER rows. */
+/* Coefficients of rows by truncation, see kernels/plain/frames.py; `rest` is used up. */
 static void F(coefficients)(double *kept, double *rest, size_t n, size_t full, int rounds,
                             double cut, const double *frame) {
     for (size_t first = 0; first < n; first += TOGETHER) {
@@ -29,7 +28,29 @@ static void F(coefficients)(double *kept, double *rest, size_t n, size_t full, i
     }
 }
 
-#define MOST_RIGHT 512
+/* Sum rows of a matrix, each times its factor, from the first to the last. */
+static void F(combine)(const double *factor, size_t rows, const double *RESTRICT matrix,
+                       size_t columns, double *RESTRICT into) {
+    size_t k = 0;
+#ifdef VECTORS
+    enum { wide = REGISTER / 8 };
+    for (; k + 4 * wide <= columns; k += 4 * wide) {
+        F(Vector_double) sum[4] = {{0}, {0}, {0}, {0}};
+        for (size_t j = 0; j < rows; j++) {
+            const double *from = matrix + j * columns + k;
+            for (int i = 0; i < 4; i++) {
+                sum[i] += factor[j] * *(const F(Vector_double) *)(from + i * wide);
+            }
+        }
+        for (int i = 0; i < 4; i++) *(F(Vector_double) *)(into + k + i * wide) = sum[i];
+    }
+#endif
+    for (; k < columns; k++) {
+        double sum = 0.0;
+        for (size_t j = 0; j < rows; j++) sum += factor[j] * matrix[j * columns + k];
+        into[k] = sum;
+    }
+}
 
 /* Entries `at[row, l]` of H (signs * pad(x)): l rows of one factor of H times the vector as a
    matrix, summed from its first row to its last as BLAS does, then dots with rows of the other. */
@@ -45,14 +66,7 @@ static void F(entries)(const double *x, size_t n, size_t d, const double *signs,
         for (size_t c = 0; c < d; c++) flipped[c] = mine[c] * signs[c];
         for (size_t l = 0; l < wanted; l++) {
             const size_t entry = (size_t)at[row * wanted + l];
-            const double *sign = left + (entry >> low) * lefts;
-            double *RESTRICT into = product + l * rights;
-            for (size_t k = 0; k < rights; k++) into[k] = 0.0;
-            for (size_t j = 0; j < lefts; j++) {
-                const double factor = sign[j];
-                const double *RESTRICT from = flipped + j * rights;
-                for (size_t k = 0; k < rights; k++) into[k] += factor * from[k];
-            }
+            F(combine)(left + (entry >> low) * lefts, lefts, flipped, rights, product + l * rights);
         }
         for (size_t l = 0; l < wanted; l += TOGETHER) {
             const double *a[TOGETHER], *b[TOGETHER];
