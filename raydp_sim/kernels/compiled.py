@@ -118,6 +118,13 @@ def coins(key: Key, more: Key, ids: Ids, octets: int, tables: CoinTables) -> Thr
     return Thrown(out, np.empty(0, np.int64), np.empty(0, np.uint64))
 
 
+def mark(rows: Octets, bit: Counts) -> None:
+    """Flip one bit of every row in place; see `plain.mark`."""
+    if rows.dtype != np.uint8 or rows.ndim != 2 or not rows.flags.c_contiguous:
+        raise TypeError("rows must be contiguous bytes, (n, octets); they are changed in place")
+    _compiled.mark(rows, _need("bit", bit, np.int64, (len(rows),)))
+
+
 def buckets(key: Key, ids: Ids, draws: int) -> Octets:
     """Draw ten buckets from every word; see `plain.buckets`."""
     ids = _need("ids", ids, np.uint32, (len(ids),))

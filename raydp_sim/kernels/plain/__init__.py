@@ -1,6 +1,6 @@
 """Every kernel in NumPy: what the compiled ones must give bit for bit."""
 
-from raydp_sim.kernels.plain.draws import buckets, coins, sample, toss
+from raydp_sim.kernels.plain.draws import buckets, coins, mark, sample, toss
 from raydp_sim.kernels.plain.frames import coefficients, entries
 from raydp_sim.kernels.plain.hadamard import hadamard
 from raydp_sim.kernels.plain.rows import dots, leaned, turned
@@ -17,6 +17,7 @@ __all__ = [
     "group",
     "hadamard",
     "leaned",
+    "mark",
     "normals",
     "sample",
     "shuffle",

@@ -103,3 +103,16 @@ def _coins(
     ties = np.flatnonzero((byte > 0) & (tables.ends[byte - 1] == number))
     found[at] = byte
     return found.reshape(-1, octets), [(int(at[tie]), int(number[tie])) for tie in ties]
+
+
+def mark(rows: Octets, bit: Counts) -> None:
+    """Flip bit `bit[i]` of row i in place, the first bit of a byte being its highest.
+
+    Raises:
+        ValueError: where a row has no such bit.
+    """
+    octets = rows.shape[1]
+    if not ((bit >= 0) & (bit < 8 * octets)).all():
+        raise ValueError(f"a row has {8 * octets} bits")
+    place = np.arange(len(rows)) * octets + (bit >> 3)
+    rows.reshape(-1)[place] ^= (128 >> (bit & 7)).astype(np.uint8)

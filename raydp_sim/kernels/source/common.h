@@ -52,6 +52,7 @@ typedef struct {
     void (*buckets)(const uint32_t *ids, size_t n, size_t draws, Key key, uint8_t *out);
     int (*tally)(const int64_t *index, const void *symbols, size_t width, size_t n, size_t rows,
                  size_t alphabet, int64_t *counts);
+    int (*mark)(uint8_t *rows, size_t n, size_t octets, const int64_t *bit);
     int (*sizes)(const void *keys, size_t width, size_t n, size_t groups, int64_t *counts);
     void (*place)(const void *keys, size_t width, size_t n, int64_t *next, const void *given,
                   size_t size, void *out);

@@ -170,3 +170,18 @@ static int F(tally)(const int64_t *index, const void *symbols, size_t width, siz
     }
     return beyond == 0;
 }
+
+/* Flip one bit of every row, the first bit of a byte being its highest. Returns whether all lie
+   inside. */
+static int F(mark)(uint8_t *rows, size_t n, size_t octets, const int64_t *bit) {
+    size_t beyond = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t which = (uint64_t)bit[i];
+        if (which < 8 * octets) {
+            rows[i * octets + (which >> 3)] ^= (uint8_t)(128u >> (which & 7));
+        } else {
+            beyond++;
+        }
+    }
+    return beyond == 0;
+}

@@ -29,11 +29,12 @@
 
 #include "frames.h"
 
+/* In the order of common.h. */
 static const Table F(table) = {
-    F(text),     F(encrypt), F(words),  F(uniforms),          F(normals),
-    F(sample),   F(toss),    F(coins),  F(buckets),           F(tally),
-    F(sizes),    F(place),   F(dots),   F(shuffles),          F(turned),
-    F(leaned),   F(entries), F(coefficients), F(transforms_double), F(transforms_float),
+    F(text),   F(encrypt),  F(words),  F(uniforms), F(normals), F(sample),       F(toss),
+    F(coins),  F(buckets),  F(tally),  F(mark),     F(sizes),   F(place),        F(dots),
+    F(shuffles), F(turned), F(leaned), F(entries),  F(coefficients), F(transforms_double),
+    F(transforms_float),
 };
 
 #undef BLOCK

@@ -280,6 +280,21 @@ static PyObject *py_tally(PyObject *self, PyObject *args) {
     return done(&held, fits);
 }
 
+static PyObject *py_mark(PyObject *self, PyObject *args) {
+    Held held = {.count = 2};
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*y*", VIEW(0), VIEW(1))) return NULL;
+    const size_t n = items(&held, 1, 8), total = items(&held, 0, 1), octets = n ? total / n : 0;
+    int fits = n * octets == total;
+    if (fits) {
+        const Table *set = now;
+        PyThreadState *state = PyEval_SaveThread();
+        fits = set->mark(AT(0), n, octets, AT(1));
+        PyEval_RestoreThread(state);
+    }
+    return done(&held, fits);
+}
+
 /* Group rows: fills `sizes`, uses `next` up, and moves `given`, or row numbers for 8 bytes each. */
 static PyObject *py_group(PyObject *self, PyObject *args) {
     Held held = {.count = 5};
@@ -448,6 +463,7 @@ static PyMethodDef methods[] = {
     {"coins", py_coins, METH_VARARGS, NULL},
     {"buckets", py_buckets, METH_VARARGS, NULL},
     {"tally", py_tally, METH_VARARGS, NULL},
+    {"mark", py_mark, METH_VARARGS, NULL},
     {"group", py_group, METH_VARARGS, NULL},
     {"shuffle", py_shuffle, METH_VARARGS, NULL},
     {"dots", py_dots, METH_VARARGS, NULL},

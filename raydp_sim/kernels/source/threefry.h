@@ -25,12 +25,26 @@ static void F(encrypt)(uint32_t *RESTRICT x0, uint32_t *RESTRICT x1, size_t n, K
 #undef FOUR_EVEN
 #undef FOUR_ODD
 
+/* Write the counters of whole rows; with a constant number of draws this is a few wide stores. */
+#define FILL(count)                                                                                \
+    for (size_t i = 0; i < n / (count); i++) {                                                     \
+        for (uint32_t k = 0; k < (count); k++) {                                                   \
+            x0[(count) * i + k] = at->ids[at->row + i];                                            \
+            x1[(count) * i + k] = k;                                                               \
+        }                                                                                          \
+    }                                                                                              \
+    at->row += n / (count);
+
 /* Encrypt the next n counters. */
 static void F(advance)(Counter *at, uint32_t *RESTRICT x0, uint32_t *RESTRICT x1, size_t n) {
     if (at->draws == 1) {
         memcpy(x0, at->ids + at->row, n * sizeof *x0);
         memset(x1, 0, n * sizeof *x1);
         at->row += n;
+    } else if (at->draws == 4 && at->draw == 0 && n % 4 == 0) {
+        FILL(4)
+    } else if (at->draws == 8 && at->draw == 0 && n % 8 == 0) {
+        FILL(8)
     } else {
         size_t row = at->row, draw = at->draw;
         const size_t draws = at->draws;
@@ -47,6 +61,8 @@ static void F(advance)(Counter *at, uint32_t *RESTRICT x0, uint32_t *RESTRICT x1
     }
     F(encrypt)(x0, x1, n, at->key);
 }
+
+#undef FILL
 
 /* Make 53-bit uniforms of words: 32 bits of the first and 21 of the second, exact in a double. */
 static void F(unit)(const uint32_t *RESTRICT x0, const uint32_t *RESTRICT x1, size_t n,
