@@ -6,7 +6,7 @@ VARIABLE = "RAYDP_SIM_KERNELS"
 _BUILD = "a C compiler and `pip install` anew would make them several times as fast"
 
 
-def _choose(wanted: str) -> tuple[str, str | None]:
+def choose(wanted: str) -> tuple[str, str | None]:
     """Return the name of what is used, and what to say of it."""
     if wanted == "numpy":
         return "numpy", None
@@ -25,7 +25,7 @@ def _choose(wanted: str) -> tuple[str, str | None]:
     return wanted or sets[-1], None
 
 
-CHOSEN, _NOTICE = _choose(os.environ.get(VARIABLE, ""))
+CHOSEN, _NOTICE = choose(os.environ.get(VARIABLE, ""))
 
 
 def name() -> str:

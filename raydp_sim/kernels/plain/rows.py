@@ -14,6 +14,8 @@ _LEAST = 1e-300
 
 def dots(one: Floats, other: Floats) -> Floats:
     """Return the inner product of every row of `one` with the same row of `other`."""
+    # Columns apart from each other NumPy would sum in another order.
+    one, other = np.ascontiguousarray(one), np.ascontiguousarray(other)
     total = np.einsum("ij,ij->i", one[:, :_COLUMNS], other[:, :_COLUMNS])
     for first in range(_COLUMNS, one.shape[1], _COLUMNS):
         columns = slice(first, first + _COLUMNS)
