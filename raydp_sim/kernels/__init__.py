@@ -4,9 +4,9 @@ Both give the same bits, on every instruction set. `RAYDP_SIM_KERNELS` chooses: 
 instruction set, `baseline`, `avx2` or `avx512`; without it the fastest that the machine has.
 """
 
-from raydp_sim.kernels.choice import CHOSEN, name, notice
+from raydp_sim.kernels.choice import CHOICE
 
-if CHOSEN == "numpy":
+if CHOICE.name == "numpy":
     from raydp_sim.kernels.plain import (
         buckets,
         coefficients,
@@ -50,6 +50,7 @@ else:
     )
 
 __all__ = [
+    "CHOICE",
     "buckets",
     "coefficients",
     "coins",
@@ -60,9 +61,7 @@ __all__ = [
     "hadamard",
     "leaned",
     "mark",
-    "name",
     "normals",
-    "notice",
     "sample",
     "shuffle",
     "tally",

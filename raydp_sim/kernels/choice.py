@@ -1,38 +1,44 @@
 """Which kernels are used: decided once, when they are first imported."""
 
 import os
+from typing import NamedTuple
 
 VARIABLE = "RAYDP_SIM_KERNELS"
-_BUILD = "a C compiler and `pip install` anew would make them several times as fast"
+_BUILD = "with a C compiler, `pip install` anew makes them several times as fast"
 
 
-def choose(wanted: str) -> tuple[str, str | None]:
-    """Return the name of what is used, and what to say of it."""
+class Choice(NamedTuple):
+    """What is used.
+
+    Attributes:
+        name: "numpy", or the instruction set of the compiled kernels.
+        notice: one line to tell, where more could be had.
+        refused: what is wrong with what was asked for.
+    """
+
+    name: str
+    notice: str | None = None
+    refused: str | None = None
+
+
+def choose(wanted: str) -> Choice:
+    """Choose what was asked for; if nothing was, the fastest that gives NumPy's bits."""
     if wanted == "numpy":
-        return "numpy", None
+        return Choice("numpy")
     try:
         from raydp_sim.kernels import compiled
     except ImportError:
         if wanted:
-            return "numpy", f"{VARIABLE} is {wanted}, but the kernels are not compiled; unset it"
-        return "numpy", f"kernels: NumPy's, since none are compiled; {_BUILD}"
+            return Choice("numpy", refused=f"{VARIABLE} is {wanted}, but no kernels are compiled")
+        return Choice("numpy", f"kernels: NumPy's, since none are compiled; {_BUILD}")
     sets = compiled.sets()
     if wanted and wanted not in sets:
-        return "numpy", f"{VARIABLE} is {wanted}; it must be one of numpy, {', '.join(sets)}"
+        remedy = f"this machine has numpy, {', '.join(sets)}; without it the last is used"
+        return Choice("numpy", refused=f"{VARIABLE} is {wanted}; {remedy}")
     compiled.use(wanted or sets[-1])
     if not compiled.agrees():
-        return "numpy", "kernels: NumPy's, since this NumPy draws or sums in another order"
-    return wanted or sets[-1], None
+        return Choice("numpy", "kernels: NumPy's, since this NumPy draws or sums in another order")
+    return Choice(wanted or sets[-1])
 
 
-CHOSEN, _NOTICE = choose(os.environ.get(VARIABLE, ""))
-
-
-def name() -> str:
-    """Return what is used: "numpy", or the instruction set of the compiled kernels."""
-    return CHOSEN
-
-
-def notice() -> str | None:
-    """Return one line where something else is used than was asked for or could be; else None."""
-    return _NOTICE
+CHOICE = choose(os.environ.get(VARIABLE, ""))

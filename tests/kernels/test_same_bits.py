@@ -9,7 +9,7 @@ import pytest
 
 from raydp_sim import kernels
 from raydp_sim.kernels import plain
-from raydp_sim.kernels.choice import choose
+from raydp_sim.kernels.choice import Choice, choose
 from tests.kernels.cases import CASES, KEY, played
 
 compiled = pytest.importorskip("raydp_sim.kernels.compiled", exc_type=ImportError)
@@ -27,7 +27,7 @@ def use():
         compiled.use(name)
 
     yield choose
-    compiled.use(compiled.sets()[-1] if kernels.name() == "numpy" else kernels.name())
+    compiled.use(compiled.sets()[-1] if kernels.CHOICE.name == "numpy" else kernels.CHOICE.name)
 
 
 @cache
@@ -44,7 +44,7 @@ def test_every_kernel_gives_the_same_bits(instructions, name, use):
 
 def test_both_have_the_same_kernels():
     names = {name for name in plain.__all__}
-    assert names <= set(dir(compiled)) and names | {"name", "notice"} == set(kernels.__all__)
+    assert names <= set(dir(compiled)) and names | {"CHOICE"} == set(kernels.__all__)
 
 
 N = 6
@@ -126,19 +126,30 @@ def test_inputs_that_are_not_contiguous_are_copied():
 
 def test_the_variable_chooses(use):
     use("baseline")  # so that what was chosen comes back afterwards
-    assert choose("numpy") == ("numpy", None)
-    assert choose("baseline") == ("baseline", None)
-    assert choose("") == (compiled.sets()[-1], None)
-    name, told = choose("sse9")
-    assert name == "numpy" and told.startswith("RAYDP_SIM_KERNELS is sse9; it must be one of numpy")
+    assert choose("numpy") == Choice("numpy")
+    assert choose("baseline") == Choice("baseline")
+    assert choose("") == Choice(compiled.sets()[-1])
+    assert choose("sse9").refused.startswith("RAYDP_SIM_KERNELS is sse9; this machine has numpy, ")
+
+
+def test_another_numpy_is_noticed(monkeypatch):
+    def other(one, two):
+        return np.nextafter(np.einsum("ij,ij->i", one, two), np.inf)
+
+    monkeypatch.setattr(plain, "dots", other)
+    compiled.agrees.cache_clear()
+    found = choose("")
+    compiled.agrees.cache_clear()
+    assert found.name == "numpy" and "in another order" in found.notice
 
 
 def test_without_the_extension_numpy_does_the_work():
     code = """
-import sys
+import os, sys
+os.environ.pop("RAYDP_SIM_KERNELS", None)
 sys.modules["raydp_sim.kernels._compiled"] = None
 from raydp_sim import kernels
-print(kernels.name(), kernels.notice())
+print(*kernels.CHOICE[:2])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.startswith("numpy kernels: NumPy's, since none are compiled"), done.stderr
