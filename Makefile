@@ -37,7 +37,7 @@ docs: $(READY)  ## print the field reference anew
 setup: $(READY) $(LEARN)
 
 # Made anew only when what it depends on changes.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt setup.py $(wildcard raydp_sim/kernels/source/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or later is needed; give its path as make PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv .venv

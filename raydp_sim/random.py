@@ -14,58 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 from scipy.special import ndtri
+
+from raydp_sim import kernels
+from raydp_sim.kernels.plain.threefry import generator
+from raydp_sim.kernels.types import Key
 
 Ids = NDArray[np.uint32]
 Floats = NDArray[np.float64]
 
-# Large enough that NumPy's cost per call vanishes, small enough that the work stays in cache.
-_BLOCK = 1 << 15
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-# Shifts to the left and to the right that make up each rotation, in the type of the counters.
-_SHIFTS = tuple(
-    tuple((np.array(r, np.uint32), np.array(32 - r, np.uint32)) for r in group)
-    for group in _ROTATIONS
-)
-_PARITY = 0x1BD11BDA
 _HALF_STEP = 2.0**-54
-
-
-def threefry2x32(x0: Ids, x1: Ids, key: tuple[int, int], scratch: Ids) -> None:
-    """Encrypt the counters (x0, x1) in place with Threefry-2x32, 20 rounds.
-
-    Example:
-        >>> x0, x1, scratch = (np.zeros(1, np.uint32) for _ in range(3))
-        >>> threefry2x32(x0, x1, (0, 0), scratch)
-        >>> hex(int(x0[0])), hex(int(x1[0]))
-        ('0x6b200159', '0x99ba4efe')
-    """
-    k0, k1 = key
-    schedule = (k0, k1, _PARITY ^ k0 ^ k1)
-    x0 += np.uint32(k0)
-    x1 += np.uint32(k1)
-    for group in range(5):
-        for left, right in _SHIFTS[group % 2]:
-            np.add(x0, x1, out=x0)
-            np.right_shift(x1, right, out=scratch)
-            np.left_shift(x1, left, out=x1)
-            np.bitwise_or(x1, scratch, out=x1)
-            np.bitwise_xor(x1, x0, out=x1)
-        x0 += np.uint32(schedule[(group + 1) % 3])
-        x1 += np.uint32((schedule[(group + 2) % 3] + group + 1) & 0xFFFFFFFF)
-
-
-class _Key(ISeedSequence):
-    """The hash of a place as a generator's first state, without gathering entropy besides."""
-
-    def __init__(self, digest: bytes) -> None:
-        self.digest = digest
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
-        """Return the first words of the hash."""
-        return np.frombuffer(self.digest, "<u8")[:n_words].astype(np.uint64)
 
 
 @dataclass(frozen=True)
@@ -91,19 +50,17 @@ class Stream:
 
     def generator(self) -> np.random.Generator:
         """Return NumPy's SFC64 started at this place, for draws that no single client owns."""
-        key: Any = _Key(self._digest())  # NumPy takes any ISeedSequence; its stubs know only one
-        return np.random.Generator(np.random.SFC64(key))
+        return generator(self.start())
+
+    def start(self) -> NDArray[np.uint64]:
+        """Return the three words that the generator of this place starts from."""
+        return np.frombuffer(self._digest(), "<u8").astype(np.uint64)
 
     def pairs(self, first: NDArray[Any], second: NDArray[Any]) -> tuple[Ids, Ids]:
         """Draw 64 bits for every pair of counters, as two arrays of 32 bits."""
-        x0, x1 = first.astype(np.uint32), second.astype(np.uint32)
-        key, scratch = self.key(), np.empty(min(_BLOCK, len(x0)), np.uint32)
-        for start in range(0, len(x0), _BLOCK):
-            a, b = x0[start : start + _BLOCK], x1[start : start + _BLOCK]
-            threefry2x32(a, b, key, scratch[: len(a)])
-        return x0, x1
+        return kernels.encrypt(self.key(), _counters(first), _counters(second))
 
-    def key(self) -> tuple[int, int]:
+    def key(self) -> Key:
         """Return the 64-bit Threefry key of this place as two 32-bit words."""
         digest = self._digest()
         return int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:8], "little")
@@ -127,39 +84,21 @@ class ClientStream:
         """Return the stream of some of the clients; their draws do not change."""
         return ClientStream(self.stream, self.ids[rows])
 
+    def key(self, purpose: str) -> Key:
+        """Return the key of a purpose, for kernels that draw and use at once."""
+        return self.stream.at(purpose).key()
+
     def words(self, purpose: str, draws: int = 1) -> tuple[Ids, Ids]:
         """Draw 64 random bits per client and draw, as two (n, draws) arrays of 32 bits."""
-        high = np.empty((len(self.ids), draws), np.uint32)
-        low = np.empty_like(high)
-
-        def keep(at: slice, x0: Ids, x1: Ids) -> None:
-            high.reshape(-1)[at], low.reshape(-1)[at] = x0, x1
-
-        _fill(self.stream.at(purpose).key(), self.ids, draws, keep)
-        return high, low
+        return kernels.words(self.key(purpose), self.ids, draws)
 
     def uniform(self, purpose: str, draws: int = 1) -> Floats:
         """Draw uniforms on [0, 1) with 53 bits each, shape (n, draws)."""
-        out = np.empty((len(self.ids), draws))
-        flat = out.reshape(-1)
-        shifted = np.empty(_BLOCK)
-
-        def keep(at: slice, x0: Ids, x1: Ids) -> None:
-            # x0 gives the upper 32 bits and x1 the lower 21; all of it is exact in a double.
-            part, tail = flat[at], shifted[: len(x0)]
-            part[:] = x0
-            part *= 2.0**21
-            np.right_shift(x1, np.uint32(11), out=x1)
-            tail[:] = x1
-            part += tail
-            part *= 2.0**-53
-
-        _fill(self.stream.at(purpose).key(), self.ids, draws, keep)
-        return out
+        return kernels.uniforms(self.key(purpose), self.ids, draws)
 
     def integers(self, purpose: str, high: int, draws: int = 1) -> NDArray[np.int64]:
         """Draw integers uniform on 0..high-1 (relative bias below high / 2^53)."""
-        return np.asarray(self.uniform(purpose, draws) * high, dtype=np.int64)
+        return kernels.sample(self.key(purpose), self.ids, np.full(draws, high, np.float64))
 
     def normal(self, purpose: str, draws: int = 1) -> Floats:
         """Draw standard normals by inversion."""
@@ -174,18 +113,7 @@ class ClientStream:
         its own property, since the numbers differ. Each generator is SFC64 started as its author
         does, from 192 bits of the client's own Threefry words.
         """
-        out = np.empty((len(self.ids), draws))
-        high, low = self.words(purpose, 3)
-        start = np.ones((len(self.ids), 4), np.uint64)  # the last word is SFC64's counter
-        start[:, :3] = high.astype(np.uint64) << np.uint64(32) | low
-        bits = np.random.SFC64(0)
-        generator, state = np.random.Generator(bits), bits.state
-        for row, first in zip(out, start, strict=True):
-            state["state"]["state"] = first
-            bits.state = state
-            bits.random_raw(12, output=False)
-            generator.standard_normal(out=row)
-        return out
+        return kernels.normals(self.key(purpose), self.ids, draws)
 
     def laplace(self, purpose: str, draws: int = 1) -> Floats:
         """Draw standard Laplace variables (density exp(-|x|)/2) by inversion."""
@@ -193,19 +121,5 @@ class ClientStream:
         return np.asarray(-np.sign(centred) * np.log1p(-2.0 * np.abs(centred)))
 
 
-def _fill(key: tuple[int, int], ids: Ids, draws: int, keep: Any) -> None:
-    """Encrypt the counters (client, draw) block by block and hand each block to `keep`."""
-    clients = max(1, _BLOCK // draws)
-    width = min(draws, _BLOCK)
-    x0, x1, scratch = (np.empty(clients * width, np.uint32) for _ in range(3))
-    for first in range(0, len(ids), clients):
-        block = ids[first : first + clients]
-        for start in range(0, draws, width):
-            stop = min(start + width, draws)
-            size = len(block) * (stop - start)
-            a, b = x0[:size], x1[:size]
-            a.reshape(len(block), -1)[:] = block[:, None]
-            b.reshape(len(block), -1)[:] = np.arange(start, stop, dtype=np.uint32)
-            threefry2x32(a, b, key, scratch[:size])
-            # With more than one span per client the block is a single client.
-            keep(slice(first * draws + start, first * draws + start + size), a, b)
+def _counters(given: NDArray[Any]) -> Ids:
+    return np.ascontiguousarray(given).astype(np.uint32, copy=False)

@@ -34,11 +34,15 @@ def test_every_mechanism_for_vectors_and_categories_is_measured():
         assert row.measured < 100.0 * row.exact
 
 
+KINDS = ["l2", "privunit", "gaussian", "krr", "r2", "sqkr"]
+
+
 def test_goals_are_on_what_they_were_set_for():
-    found = {row.name: row for row in mechanisms.rows(TINY, ["l2", "privunit", "gaussian", "krr"])}
-    assert found["l2"].goal == found["privunit"].goal == 2e4
+    found = {row.name: row for row in mechanisms.rows(TINY, KINDS)}
+    assert found["l2"].goal == found["l2, kashin"].goal == found["sqkr"].goal == 2e4
+    assert found["privunit"].goal == 1e5
     assert found["krr"].goal == 2e7
-    assert found["gaussian"].goal is None and found["l2, kashin"].goal is None
+    assert found["gaussian"].goal is None and found["r2"].goal is None
 
 
 def test_a_goal_is_met_or_missed_or_absent():

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from raydp_sim.random import ClientStream, Stream, threefry2x32
+from raydp_sim.kernels.plain.threefry import threefry2x32
+from raydp_sim.random import ClientStream, Stream
 
 ALPHA = 1e-8
 # A correlation of n independent pairs is nearly N(0, 1/n): 6 of these are passed with chance 2e-9.

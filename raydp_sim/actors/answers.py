@@ -123,6 +123,7 @@ class Answers:
         task_stream = self.stream.at("task", release).clients(ids)
         size = self._block(mechanism)
         collected = collected or Kept()
+        collected.expect(len(ids))
         owners, several, seen, first = [], False, None, 0
         keys, rids = [], []
         for start in range(0, max(1, len(ids)), size):

@@ -13,6 +13,10 @@ from raydp_sim.tasks.base import Task
 class Payloads(Protocol):
     """Takes messages, one row per report, and gives all of them at the end."""
 
+    def expect(self, rows: int) -> None:
+        """Hear how many reports will come, unless clients send several."""
+        ...
+
     def add(self, payload: NDArray[Any]) -> None:
         """Take a block of reports."""
         ...
@@ -23,18 +27,37 @@ class Payloads(Protocol):
 
 
 class Kept:
-    """Messages as they are."""
+    """Messages as they are.
+
+    Blocks are copied into room for all as they come: kept until the end they would take as much
+    memory again, and fresh pages for it cost more than the copy.
+    """
 
     def __init__(self) -> None:
         self._blocks: list[NDArray[Any]] = []
+        self._room: NDArray[Any] | None = None
+        self._expected = self._filled = 0
+
+    def expect(self, rows: int) -> None:
+        """Hear how many reports will come."""
+        self._expected = rows
 
     def add(self, payload: NDArray[Any]) -> None:
         """Keep a block."""
-        self._blocks.append(payload)
+        if self._room is None and not self._blocks and len(payload) < self._expected:
+            self._room = np.empty((self._expected, *payload.shape[1:]), payload.dtype)
+        end = self._filled + len(payload)
+        if self._blocks or self._room is None or end > self._expected:
+            self._blocks.append(payload)  # more than were expected: several of a client
+            return
+        self._room[self._filled : end] = payload
+        self._filled = end
 
     def whole(self) -> NDArray[Any]:
         """Return all rows."""
-        return self._blocks[0] if len(self._blocks) == 1 else np.concatenate(self._blocks)
+        room = [] if self._room is None else [self._room[: self._filled]]
+        parts = [*room, *self._blocks]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class Total:
@@ -46,6 +69,9 @@ class Total:
 
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism, self._counts, self._rows = mechanism, mechanism.zero(), 0
+
+    def expect(self, rows: int) -> None:
+        """A sum takes no more room for more of them."""
 
     def add(self, payload: NDArray[Any]) -> None:
         """Add a block up."""

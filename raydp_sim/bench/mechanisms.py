@@ -21,10 +21,10 @@ _UNIT = {VECTORS: "vectors", CATEGORIES: "reports"}
 _NORM = {"l2": VECTORS, "category": CATEGORIES}
 # Of one process and CPU-second, at every epsilon.
 _GOALS: dict[str, dict[str | None, float]] = {
-    VECTORS: {"privunit": 2e4, "l2": 2e4},
+    VECTORS: {"privunit": 1e5, "l2": 2e4, "l2, kashin": 2e4, "sqkr": 2e4},
     CATEGORIES: {None: 2e7},
 }
-# Further ways to play a kind, shown as rows of their own; without goals.
+# Further ways to play a kind, shown as rows of their own.
 _VARIANTS: dict[str, dict[str, Any]] = {"l2": {"rotation": "kashin"}}
 _NOTES = {"rappor": "draws a coin per category for each report"}
 # Doubles of inputs that are in memory at a time.
@@ -115,7 +115,7 @@ def rows(
                 if group not in floors:
                     floors[group] = _floor(group, size)
                 goals = _GOALS[group]
-                goal = None if extra else goals.get(kind, goals.get(None))
+                goal = goals.get(named, goals.get(None))
                 yield _row(group, named, mechanism, epsilon, size, floors[group], goal)
                 if mechanism.guarantee == "none":
                     break

@@ -15,6 +15,7 @@ import psutil
 from raydp_sim.actors.backend import Inline
 from raydp_sim.bench.cases import Case, Goals
 from raydp_sim.bench.contenders import Floor, Pipeline, Sample, actors_pss, tree_cpu
+from raydp_sim.kernels import CHOICE
 from raydp_sim.run.provenance import provenance
 
 SEGMENTS = 9
@@ -178,6 +179,7 @@ def machine() -> dict[str, Any]:
     """Say what it was measured on."""
     return {
         **provenance(),
+        "kernels": CHOICE.name,
         "cores": psutil.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "load": round(os.getloadavg()[0], 2),

@@ -115,7 +115,8 @@ def accounts(peers: bool, as_json: bool) -> None:
     about = machine()
     click.echo(
         f"{sum(bool(row.met) for row in goals)} of {len(goals)} goals met. {about['cpu']}, Python "
-        f"{about['python']}, NumPy {about['numpy']}, load {about['load']} at the end"
+        f"{about['python']}, NumPy {about['numpy']}, "
+        f"kernels {about['kernels']}, load {about['load']} at the end"
     )
 
 
@@ -196,7 +197,8 @@ def mechanisms(kinds: tuple[str, ...], as_json: bool) -> None:
     about = machine()
     click.echo(
         f"{sum(bool(row.met) for row in goals)} of {len(goals)} goals met. {about['cpu']}, Python "
-        f"{about['python']}, NumPy {about['numpy']}, load {about['load']} at the end"
+        f"{about['python']}, NumPy {about['numpy']}, "
+        f"kernels {about['kernels']}, load {about['load']} at the end"
     )
 
 
@@ -274,7 +276,8 @@ def notes(results: list[Result]) -> list[str]:
     about = machine()
     lines.append(
         f"{about['cpu']}, {about['memory_bytes'] / 2**30:.0f} GiB, Python {about['python']}, "
-        f"NumPy {about['numpy']}, Ray {about['ray']}, load {about['load']} at the end"
+        f"NumPy {about['numpy']}, "
+        f"kernels {about['kernels']}, Ray {about['ray']}, load {about['load']} at the end"
     )
     return lines
 

@@ -45,7 +45,8 @@ def played(as_json: bool) -> None:
     met = "met" if power <= LINEAR else "NOT met"
     click.echo(f"actors: CPU time grows like reports^{power:.2f} (goal <= {LINEAR:g}: {met})")
     click.echo(
-        f"{about['cpu']}, Python {about['python']}, NumPy {about['numpy']}, Ray {about['ray']}, "
+        f"{about['cpu']}, Python {about['python']}, NumPy {about['numpy']}, "
+        f"kernels {about['kernels']}, Ray {about['ray']}, "
         f"load {about['load']} at the end"
     )
 

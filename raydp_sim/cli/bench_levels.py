@@ -37,7 +37,8 @@ def leveled(as_json: bool) -> None:
     about = machine()
     click.echo(
         f"CPU-seconds of one process, ns per report and level. {about['cpu']}, Python "
-        f"{about['python']}, NumPy {about['numpy']}, load {about['load']} at the end"
+        f"{about['python']}, NumPy {about['numpy']}, "
+        f"kernels {about['kernels']}, load {about['load']} at the end"
     )
 
 

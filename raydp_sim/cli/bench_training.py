@@ -61,7 +61,8 @@ def trained(names: tuple[str, ...], as_json: bool) -> None:
     for line in remarks(found):
         click.echo(line)
     click.echo(
-        f"{about['cpu']}, Python {about['python']}, NumPy {about['numpy']}, Ray {about['ray']}, "
+        f"{about['cpu']}, Python {about['python']}, NumPy {about['numpy']}, "
+        f"kernels {about['kernels']}, Ray {about['ray']}, "
         f"load {about['load']} at the end"
     )
 

@@ -10,6 +10,7 @@ import click
 from raydp_sim import cli
 from raydp_sim.cli.tables import wrapped_for_stderr
 from raydp_sim.errors import InputError, RunError
+from raydp_sim.kernels import CHOICE
 from raydp_sim.version import __version__
 
 _EPILOG = """\b
@@ -22,6 +23,9 @@ Exit codes: 0 done, 2 bad input, 3 a run that cannot go on (it can be resumed) o
 caught being wrong (nothing is reported), 130 interrupted (it can be resumed), 1 a failed check or
 anything else.
 """
+
+# Commands that take long enough for faster kernels to matter.
+_PLAYING = ("run", "resume", "sweep", "bench")
 
 
 class Commands(click.Group):
@@ -64,8 +68,13 @@ def _end(ctx: click.Context, error: BaseException, code: int) -> NoReturn:
     envvar="RAYDP_SIM_DEBUG",
     help="Show tracebacks (or RAYDP_SIM_DEBUG=1).",
 )
-def main(debug: bool) -> None:
+@click.pass_context
+def main(ctx: click.Context, debug: bool) -> None:
     """Simulate private distributed learning on Ray, from scenario files."""
+    if CHOICE.refused:
+        raise InputError(CHOICE.refused)
+    if CHOICE.notice and ctx.invoked_subcommand in _PLAYING:
+        click.echo(CHOICE.notice, err=True)
 
 
 def _register() -> None:

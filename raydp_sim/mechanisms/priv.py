@@ -63,8 +63,7 @@ class Priv(Mechanism):
 
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Draw the direction and give it its length."""
-        sent = half_space(values, self.radius, self.coin, stream)
-        sent *= self.length
+        sent = half_space(values, self.radius, self.coin, stream, self.length)
         return Messages(sent[:, None, :])
 
     def decode(self, counts: Counts, stream: Stream) -> Floats:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from raydp_sim import kernels
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
 from raydp_sim.mechanisms.parts.budget import SLACK
 from raydp_sim.mechanisms.parts.rowwise import dots
@@ -17,8 +18,6 @@ from raydp_sim.random import ClientStream, Stream
 
 # From this dimension on the directions come from one generator per client, which is then faster.
 _WIDE = 64
-# Doubles of one block of rows, which then stays in cache.
-_CACHED = 1 << 15
 # A vector shorter than this has no direction: its squares leave the range of doubles.
 _SHORTEST = 1e-140
 # What the longest vector of normals is short of, in standard deviations beyond sqrt(dimension).
@@ -96,32 +95,35 @@ class PrivUnit(Mechanism):
 
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Draw the height along the client's direction, then the rest at right angles to it."""
-        d, cap = values.shape[1], self.cap
+        cap = self.cap
         draw = stream.uniform("cap", 3)
         place = np.minimum(draw[:, 2] + _HALF_STEP, 1.0 - 2.0**-53)
         height, rest = cap.heights(draw[:, 1] < cap.probability, place)
-        wide = d >= _WIDE
-        out = stream.wide_normal("direction", d) if wide else stream.normal("direction", d)
-        step = max(1, _CACHED // d)
-        for first in range(0, len(values), step):
-            rows = slice(first, first + step)
-            unit, length = _directions(values[rows])
-            # Of a shorter vector the opposite is meant, with probability 1/2 - length/(2 radius).
-            flipped = draw[rows, 0] < 0.5 - 0.5 * length / self.radius
-            along = np.where(flipped, -height[rows], height[rows])
-            self._lean(out[rows], unit, along, rest[rows])
+        values = np.ascontiguousarray(values)
+        length = np.sqrt(dots(values, values))
+        # Of a shorter vector the opposite is meant, with probability 1/2 - length/(2 radius).
+        flipped = draw[:, 0] < 0.5 - 0.5 * length / self.radius
+        height = self.scale * np.where(flipped, -height, height)
+        out = self._leaned(values, length, height, self.scale * rest, stream)
         sent = out.astype(np.float32) if self.precision == "single" else out
         return Messages(sent[:, None, :])
 
-    def _lean(self, normal: Floats, unit: Floats, height: Floats, rest: Floats) -> None:
-        # Turn rows of normals into scale (height unit + what is at right angles), in place.
+    def _leaned(
+        self, values: Floats, length: Floats, height: Floats, across: Floats, stream: ClientStream
+    ) -> Floats:
+        """Return height unit + across what is at right angles to it, a draw of its own."""
+        exact, d = self.cap.variant == "exact", values.shape[1]
+        if d >= _WIDE:
+            key = stream.key("direction")
+            return kernels.leaned(key, stream.ids, values, length, _SHORTEST, height, across, exact)
+        normal, unit = stream.normal("direction", d), _directions(values, length)
         normal -= dots(normal, unit)[:, None] * unit
-        across = self.scale * rest
-        if self.cap.variant == "exact":
-            across /= np.sqrt(np.maximum(dots(normal, normal), 1e-300))
+        if exact:
+            across = across / np.sqrt(np.maximum(dots(normal, normal), 1e-300))
         normal *= across[:, None]
-        unit *= (self.scale * height)[:, None]
+        unit *= height[:, None]
         normal += unit
+        return normal
 
     def decode(self, counts: Counts, stream: Stream) -> Floats:
         """Return the mean of the reports."""
@@ -146,12 +148,10 @@ class PrivUnit(Mechanism):
         return self.cap.second * self.scale**2
 
 
-def _directions(values: Floats) -> tuple[Floats, Floats]:
-    """Return unit vectors and lengths; a vector without a direction gets the first axis."""
-    values = np.ascontiguousarray(values)
-    length = np.sqrt(dots(values, values))
+def _directions(values: Floats, length: Floats) -> Floats:
+    """Return unit vectors; a vector without a direction gets the first axis."""
     short = length < _SHORTEST
     unit = values / np.where(short, 1.0, length)[:, None]
     unit[short] = 0.0
     unit[short, 0] = 1.0
-    return unit, length
+    return unit

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import model_validator
 from scipy.special import expit
 
+from raydp_sim import kernels
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
 from raydp_sim.mechanisms.parts.categories import Categories, allowed, check_width, stated, step_up
 from raydp_sim.mechanisms.parts.eight_coins import EightCoins
@@ -78,12 +79,10 @@ class Rappor(Mechanism):
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Flip bits of nothing, then the category's own."""
         octets = self.wire.octets
-        out = self._coins.throw("flip", stream, octets)[:, None]
-        out[:, 0, -1] &= np.uint8(0xFF << (-self.categories % 8) & 0xFF)
-        category = values[:, 0].astype(np.int64)
-        place = np.arange(len(values)) * octets + (category >> 3)
-        out.reshape(-1)[place] ^= (128 >> (category & 7)).astype(np.uint8)
-        return Messages(out)
+        out = self._coins.throw("flip", stream, octets)
+        out[:, -1] &= np.uint8(0xFF << (-self.categories % 8) & 0xFF)
+        kernels.mark(out, values[:, 0].astype(np.int64))
+        return Messages(out[:, None])
 
     def decode(self, counts: Counts, stream: Stream) -> Floats:
         """Estimate the frequencies."""

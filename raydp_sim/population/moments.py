@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.random import Floats, Ids, Stream, threefry2x32
+from raydp_sim.kernels.plain.threefry import threefry2x32
+from raydp_sim.random import Floats, Ids, Stream
 
 Times = float | NDArray[np.float64]
 Numbers = NDArray[np.int64]

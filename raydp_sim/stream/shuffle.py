@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.random import ClientStream, Ids, Stream
+from raydp_sim import kernels
+from raydp_sim.random import Ids, Stream
 from raydp_sim.stream.batches import (
     BUCKETS,
     Everyone,
@@ -52,23 +53,18 @@ def draw_buckets(stream: Stream, ids: Ids, messages: int) -> NDArray[np.uint8]:
     if len(ids) and int(ids[-1]) - int(ids[0]) + 1 == len(ids):
         first = int(ids[0]) // share
         blocks = np.arange(first, int(ids[-1]) // share + 1, dtype=np.uint32)
-        lanes = _lanes(stream.clients(blocks), words)[:, : share * messages if share > 1 else None]
+        lanes = _lanes(stream, blocks, words)[:, : share * messages if share > 1 else None]
         start = int(ids[0]) - first * share
         return lanes.reshape(len(blocks) * share, -1)[start : start + len(ids), :messages]
-    lanes = _lanes(stream.clients(ids // np.uint32(share)), words)
+    lanes = _lanes(stream, ids // np.uint32(share), words)
     if share == 1:
         return lanes[:, :messages]
     columns = (ids % np.uint32(share))[:, None] * messages + np.arange(messages)
     return np.take_along_axis(lanes, columns.astype(np.int64), axis=1)
 
 
-def _lanes(stream: ClientStream, words: int) -> NDArray[np.uint8]:
-    high, low = stream.words("bucket", words)
-    out = np.empty((*high.shape, _LANES), np.uint8)
-    for lane in range(_LANES):
-        half, shift = (high, 26 - 6 * lane) if lane < 5 else (low, 26 - 6 * (lane - 5))
-        out[..., lane] = (half >> np.uint32(shift)) & np.uint32(BUCKETS - 1)
-    return out.reshape(len(high), words * _LANES)
+def _lanes(stream: Stream, blocks: Ids, words: int) -> NDArray[np.uint8]:
+    return kernels.buckets(stream.at("bucket").key(), blocks, words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,26 +248,22 @@ def permute(
         key = sequence.astype(width)
         key *= key.dtype.type(BUCKETS)
         key += batch.bucket
-    order = np.argsort(key, kind="stable")
-    sizes = np.bincount(key, minlength=1)
-    groups = np.flatnonzero(sizes)
-    lengths = sizes[groups]
+    row_bytes = batch.payload.dtype.itemsize * math.prod(batch.payload.shape[1:])
+    # Symbols shorter than their numbers are moved themselves; other rows only once, at the end.
+    short = batch.payload.ndim == 1 and batch.payload.dtype.kind == "u" and row_bytes < 8
+    short &= batch.records is None  # which are moved along
+    grouped = kernels.group(key, logical * BUCKETS, batch.payload if short else None)
+    groups = np.flatnonzero(grouped.sizes)
+    lengths = grouped.sizes[groups]
     starts = np.cumsum(lengths) - lengths
+    moved = grouped.items
     # A group's size is the same for any placement, so this choice is too.
     large = lengths >= _LARGE_GROUP
     if not large.all():
-        _permute_small(order, groups[~large], starts[~large], lengths[~large], logical, stream)
-    row_bytes = batch.payload.dtype.itemsize * math.prod(batch.payload.shape[1:])
-    # Symbols shorter than their numbers are moved themselves; other rows only once, at the end.
-    whole = batch.payload.ndim == 1 and batch.payload.dtype.kind == "u"
-    whole &= batch.records is None  # which are moved along
-    short = whole and row_bytes < order.itemsize
-    moved = batch.payload[order] if short else order
-    for group, start, length in zip(groups[large], starts[large], lengths[large], strict=True):
-        rows = moved[start : start + length]
-        words = rows.astype(np.int64)  # NumPy shuffles eight bytes faster than one
-        stream.at("group", int(group)).generator().shuffle(words)
-        rows[:] = words
+        _permute_small(moved, groups[~large], starts[~large], lengths[~large], logical, stream)
+    seeds = [stream.at("group", int(group)).start() for group in groups[large]]
+    words = np.array(seeds, np.uint64).reshape(-1, 3)
+    kernels.shuffle(moved, starts[large], lengths[large], words)
     payload = moved if short else batch.payload[moved]
     records = None if batch.records is None else batch.records.take(moved)
     promotions = tuple(
@@ -282,7 +274,7 @@ def permute(
 
 
 def _permute_small(
-    order: NDArray[np.int64],
+    moved: NDArray[Any],
     groups: NDArray[np.int64],
     starts: NDArray[np.int64],
     lengths: NDArray[np.int64],
@@ -302,4 +294,4 @@ def _permute_small(
     room = 64 - (logical * BUCKETS - 1).bit_length()
     word = (high.astype(np.uint64) << np.uint64(32)) | low
     key = (group.astype(np.uint64) << np.uint64(room)) | (word >> np.uint64(64 - room))
-    order[rows] = order[rows[np.argsort(key, kind="stable")]]
+    moved[rows] = moved[rows[np.argsort(key, kind="stable")]]

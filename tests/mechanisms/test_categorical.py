@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.linalg import hadamard
 from scipy.special import expit
 
+from raydp_sim.kernels import plain as in_numpy
 from raydp_sim.mechanisms import make
 from raydp_sim.mechanisms.parts.categories import coin, step_up
 from raydp_sim.mechanisms.parts.eight_coins import EightCoins
@@ -291,6 +292,8 @@ def test_a_number_equal_to_an_end_so_far_is_settled_by_the_bits_that_follow(monk
         return found(ends, number, side=side)
 
     monkeypatch.setattr(np, "searchsorted", watched)
+    more = stream.stream.at("test", "more").key()
+    in_numpy.coins(stream.key("test"), more, stream.ids, 8, coins.tables)
     plain = coins.throw("test", stream, 8)
     assert 20 < len(known) < 1000
     outcomes = set()

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from raydp_sim import kernels
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.base import Counts, Floats
 from raydp_sim.random import ClientStream
@@ -70,11 +71,8 @@ class Blocks:
         draws = levels * self.count
         if self.width == 1:
             return np.zeros((len(stream.ids), draws), np.int64)
-        if not self.balanced:
-            return stream.integers("index", self.width, draws)
-        u = stream.uniform("index", draws)
-        u *= np.tile(self.lengths, levels)
-        return u.astype(np.int64)
+        high = np.tile(self.lengths, levels).astype(np.float64)
+        return kernels.sample(stream.key("index"), stream.ids, high)
 
 
 def recommended(epsilon: float, dimension: int) -> int:

@@ -4,11 +4,12 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim import kernels
+from raydp_sim.kernels.types import CoinTables
 from raydp_sim.random import ClientStream
 
 _COINS = 8
@@ -17,8 +18,6 @@ _BIAS_BITS = 64
 _ALL_BITS = _COINS * _BIAS_BITS
 _CELL_BITS = 16
 _UNDECIDED = 1 << _COINS
-# Bytes drawn at a time, so that the arrays of one step stay in cache.
-_BYTES = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -56,33 +55,22 @@ class EightCoins:
         table[cells] = _UNDECIDED
         return table
 
+    @cached_property
+    def tables(self) -> CoinTables:
+        """What decides nearly always."""
+        return CoinTables(self._table, self._upper)
+
     def throw(self, purpose: str, stream: ClientStream, octets: int) -> NDArray[np.uint8]:
         """Return `octets` bytes of coins for every client."""
-        out = np.empty((len(stream.ids), octets), np.uint8)
-        step = max(1, _BYTES // octets)
-        for first in range(0, len(out), step):
-            rows = slice(first, first + step)
-            out[rows] = self._block(purpose, stream.take(rows), octets)
-        return out
-
-    def _block(self, purpose: str, stream: ClientStream, octets: int) -> NDArray[Any]:
-        words = stream.words(purpose, -(-octets // 4))
-        halves = [half.astype("<u4", copy=False).view("<u2") for half in words]
-        cells = np.hstack(halves)[:, :octets].reshape(-1)
-        found: NDArray[np.uint16] = self._table[cells]
-        at = np.flatnonzero(found == _UNDECIDED)
-        if at.size:
-            row, column = np.divmod(at, octets)
-            high, low = stream.stream.at(purpose, "more").pairs(stream.ids[row], column)
-            more = high.astype(np.uint64) << np.uint64(16) | low >> np.uint32(16)
-            number = cells[at].astype(np.uint64) << np.uint64(48) | more
-            byte = np.searchsorted(self._upper, number, side="right")
+        key, more = stream.key(purpose), stream.stream.at(purpose, "more").key()
+        thrown = kernels.coins(key, more, stream.ids, octets, self.tables)
+        for position, number in zip(thrown.position, thrown.number, strict=True):
             # Equal to the upper bits of an end: the lower bits decide on which side of it.
-            for tie in np.flatnonzero((byte > 0) & (self._upper[byte - 1] == number)):
-                rest = stream.stream.at(purpose, "rest", int(column[tie]))
-                byte[tie] = self.settle(int(number[tie]), rest.clients(stream.ids[row[[tie]]]))
-            found[at] = byte
-        return found.reshape(-1, octets)
+            row, column = divmod(int(position), octets)
+            rest = stream.stream.at(purpose, "rest", column)
+            owner = rest.clients(stream.ids[row : row + 1])
+            thrown.octets[row, column] = self.settle(int(number), owner)
+        return thrown.octets
 
     def settle(self, upper: int, stream: ClientStream) -> int:
         """Return the byte at a number whose upper 64 bits are known, by drawing the others."""

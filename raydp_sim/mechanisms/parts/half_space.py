@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from raydp_sim import kernels
 from raydp_sim.mechanisms.base import Floats
 from raydp_sim.mechanisms.parts.coin import Coin
 from raydp_sim.mechanisms.parts.rowwise import dots
@@ -13,8 +14,6 @@ from raydp_sim.random import ClientStream
 _WIDE = 64
 # From here on the series of `half_step` is exact to the last digits of a double.
 _SERIES = 100.0
-# Doubles handled at a time, so that the arrays of one step stay in cache.
-_CACHED = 1 << 16
 
 
 def half_step(x: float) -> float:
@@ -32,25 +31,25 @@ def half_step(x: float) -> float:
     return math.sqrt(math.pi * x) * (1.0 + y * (-1 / 8 + y / 128) + series)
 
 
-def half_space(values: Floats, radius: float, coin: Coin, stream: ClientStream) -> Floats:
+def half_space(
+    values: Floats, radius: float, coin: Coin, stream: ClientStream, length: float = 1.0
+) -> Floats:
     """Draw a uniform direction and turn it to the side of the client's vector as the coin says.
 
     The side is right with probability 1/2 + gap |x| / (2 radius): a vector shorter than the radius
-    is first rounded to its direction or the opposite one. The mean is the vector over
-    radius * coin.scale * half_step(d / 2). A vector of zeros has no side and any will do.
+    is first rounded to its direction or the opposite one. The mean, for `length` 1, is the vector
+    over radius * coin.scale * half_step(d / 2). A vector of zeros has no side and any will do.
     """
-    out = np.empty(values.shape)
-    n, d = values.shape
-    step = max(1, _CACHED // d)
-    for first in range(0, n, step):
-        rows = slice(first, first + step)
-        part, x = stream.take(rows), np.ascontiguousarray(values[rows])
-        draw = part.wide_normal if d >= _WIDE else part.normal
-        g = draw("direction", d)
-        length = np.sqrt(dots(x, x))
-        along = np.where(length > 0.0, dots(g, x), g[:, 0])
-        bits = np.minimum(0.5 + length * (0.5 / radius), 1.0)
-        right = coin.shows(bits, part.uniform("side")[:, 0])
-        size = np.sqrt(np.maximum(dots(g, g), 1e-300))
-        np.multiply(g, (np.where((along > 0.0) == right, 1.0, -1.0) / size)[:, None], out=out[rows])
-    return out
+    x = np.ascontiguousarray(values)
+    size = np.sqrt(dots(x, x))
+    bits = np.minimum(0.5 + size * (0.5 / radius), 1.0)
+    right = coin.shows(bits, stream.uniform("side")[:, 0])
+    if x.shape[1] >= _WIDE:
+        return kernels.turned(stream.key("direction"), stream.ids, x, size > 0.0, right, length)
+    g = stream.normal("direction", x.shape[1])
+    along = np.where(size > 0.0, dots(g, x), g[:, 0])
+    g *= (np.where((along > 0.0) == right, 1.0, -1.0) / np.sqrt(np.maximum(dots(g, g), 1e-300)))[
+        :, None
+    ]
+    g *= length
+    return g

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim import kernels
 from raydp_sim.mechanisms.base import Floats
 from raydp_sim.mechanisms.parts.hadamard import fwht
-from raydp_sim.mechanisms.parts.rowwise import dots
 from raydp_sim.random import Stream
 
 # The level that coefficients stay below, in units of radius / sqrt(full). Tried on frames of 16 to
@@ -85,20 +85,7 @@ class Kashin:
     def _coefficients(self, x: Floats) -> Floats:
         wide = np.zeros((len(x), self.full))
         wide[:, self.places] = x * self.signs
-        # `rest` is F^T times what is still to be represented, so it has the same length.
-        rest = fwht(wide)
-        kept = np.zeros_like(rest)
-        for _ in range(_ROUNDS):
-            limit = _CUT * np.sqrt(dots(rest, rest) / self.full)[:, None]
-            small = np.clip(rest, -limit, limit)
-            kept += small
-            rest -= small
-            # F^T F: to the matrix's rows, drop those not of the frame, and back.
-            inner = fwht(rest)
-            inner *= self._frame
-            rest = fwht(inner)
-        kept += rest
-        return kept
+        return kernels.coefficients(wide, _ROUNDS, _CUT, self._frame)
 
     @cached_property
     def _frame(self) -> Floats:

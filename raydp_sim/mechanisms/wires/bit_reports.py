@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim import kernels
 from raydp_sim.mechanisms.base import Counts, Floats
 from raydp_sim.mechanisms.parts.blocks import Blocks, recommended
 from raydp_sim.mechanisms.parts.budget import SLACK, Calibration, message_losses
@@ -91,9 +92,7 @@ class BitReports:
         if counts.size == 2:
             ones = np.count_nonzero(payload)
             return np.asarray(counts + np.array([[payload.size - ones, ones]]))
-        key = np.asarray(index, np.int64) * self.alphabet + payload
-        seen = np.bincount(key.ravel(), minlength=counts.size)
-        return np.asarray(counts + seen.reshape(counts.shape))
+        return np.asarray(counts + kernels.tally(payload, self.alphabet, index, self.messages))
 
     # The randomizer.
 
@@ -145,11 +144,8 @@ class BitReports:
                 bits = np.where(coordinate < self.blocks.dimension, bits, 0.0)
             else:
                 bits = bits_at(rows, coordinate)
-            bits = bits * gap
-            bits += flip
-            offset += offset
-            offset += part.uniform("flip", self.messages) < bits
-            out[rows] = offset
+            key = part.key("flip")
+            out[rows] = kernels.toss(key, part.ids, offset, bits, flip, gap, self.dtype)
         return out
 
     # The decoder and its error. `bits` are (clients, dimension), one array per level.

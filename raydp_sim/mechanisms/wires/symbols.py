@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim import kernels
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.wires.packing import index_bits, pack_bits, unpack_bits
 
@@ -50,4 +51,4 @@ class Symbols:
 
     def fold(self, counts: Counts, index: NDArray[Any], payload: NDArray[Any]) -> Counts:
         """Return the histogram after a chunk of messages."""
-        return np.asarray(counts + np.bincount(payload.ravel(), minlength=self.alphabet))
+        return np.asarray(counts + kernels.tally(payload, self.alphabet))

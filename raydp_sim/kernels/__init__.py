@@ -1,0 +1,72 @@
+"""Array functions in which simulations spend their time: in C where built, else in NumPy.
+
+Both give the same bits, on every instruction set. `RAYDP_SIM_KERNELS` chooses: `numpy`, or an
+instruction set, `baseline`, `avx2` or `avx512`; without it the fastest that the machine has.
+"""
+
+from raydp_sim.kernels.choice import CHOICE
+
+if CHOICE.name == "numpy":
+    from raydp_sim.kernels.plain import (
+        buckets,
+        coefficients,
+        coins,
+        dots,
+        encrypt,
+        entries,
+        group,
+        hadamard,
+        leaned,
+        mark,
+        normals,
+        sample,
+        shuffle,
+        tally,
+        toss,
+        turned,
+        uniforms,
+        words,
+    )
+else:
+    from raydp_sim.kernels.compiled import (
+        buckets,
+        coefficients,
+        coins,
+        dots,
+        encrypt,
+        entries,
+        group,
+        hadamard,
+        leaned,
+        mark,
+        normals,
+        sample,
+        shuffle,
+        tally,
+        toss,
+        turned,
+        uniforms,
+        words,
+    )
+
+__all__ = [
+    "CHOICE",
+    "buckets",
+    "coefficients",
+    "coins",
+    "dots",
+    "encrypt",
+    "entries",
+    "group",
+    "hadamard",
+    "leaned",
+    "mark",
+    "normals",
+    "sample",
+    "shuffle",
+    "tally",
+    "toss",
+    "turned",
+    "uniforms",
+    "words",
+]

@@ -1,0 +1,196 @@
+/* Calls from Python of loops over given rows: grouping, sums and transforms. */
+
+static int width_fits(Py_ssize_t width) { return width == 1 || width == 2 || width == 4; }
+
+/* An empty buffer of indices stands for zeros. */
+static PyObject *py_tally(PyObject *self, PyObject *args) {
+    Held held = {.count = 3};
+    Py_ssize_t width, rows;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "y*y*nnw*", VIEW(0), VIEW(1), &width, &rows, VIEW(2))) return NULL;
+    int fits = width_fits(width) && rows > 0;
+    if (fits) {
+        const size_t n = items(&held, 1, (size_t)width), cells = items(&held, 2, 8);
+        const int alone = items(&held, 0, 8) == 0;
+        fits = (alone || items(&held, 0, 8) == n) && cells % (size_t)rows == 0;
+        if (fits) {
+            const Table *set = now;
+            PyThreadState *state = PyEval_SaveThread();
+            fits = set->tally(alone ? NULL : AT(0), AT(1), (size_t)width, n, (size_t)rows,
+                              cells / (size_t)rows, AT(2));
+            PyEval_RestoreThread(state);
+        }
+    }
+    return done(&held, fits);
+}
+
+static PyObject *py_mark(PyObject *self, PyObject *args) {
+    Held held = {.count = 2};
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*y*", VIEW(0), VIEW(1))) return NULL;
+    const size_t n = items(&held, 1, 8), total = items(&held, 0, 1), octets = n ? total / n : 0;
+    int fits = n * octets == total;
+    if (fits) {
+        const Table *set = now;
+        PyThreadState *state = PyEval_SaveThread();
+        fits = set->mark(AT(0), n, octets, AT(1));
+        PyEval_RestoreThread(state);
+    }
+    return done(&held, fits);
+}
+
+/* Group rows: fills `sizes`, uses `next` up, and moves `given`, or row numbers for 8 bytes each. */
+static PyObject *py_group(PyObject *self, PyObject *args) {
+    Held held = {.count = 5};
+    Py_ssize_t width, size;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "y*nw*w*y*nw*", VIEW(0), &width, VIEW(1), VIEW(2), VIEW(3), &size,
+                          VIEW(4)))
+        return NULL;
+    int fits = width_fits(width) && (width_fits(size) || size == 8);
+    if (fits) {
+        const size_t n = items(&held, 0, (size_t)width), groups = items(&held, 1, 8);
+        const int numbers = size == 8;
+        fits = items(&held, 2, 8) == groups && (size_t)held.view[4].len == n * (size_t)size &&
+               (numbers || held.view[3].len == held.view[4].len);
+        if (fits) {
+            const Table *set = now;
+            int64_t *counts = AT(1), *next = AT(2), total = 0;
+            PyThreadState *state = PyEval_SaveThread();
+            fits = set->sizes(AT(0), (size_t)width, n, groups, counts);
+            if (fits) {
+                for (size_t group = 0; group < groups; group++) {
+                    next[group] = total;
+                    total += counts[group];
+                }
+                set->place(AT(0), (size_t)width, n, next, numbers ? NULL : AT(3), (size_t)size,
+                           AT(4));
+            }
+            PyEval_RestoreThread(state);
+        }
+    }
+    return done(&held, fits);
+}
+
+static PyObject *py_shuffle(PyObject *self, PyObject *args) {
+    Held held = {.count = 4};
+    Py_ssize_t size;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*ny*y*y*", VIEW(0), &size, VIEW(1), VIEW(2), VIEW(3))) return NULL;
+    int fits = width_fits(size) || size == 8;
+    const size_t groups = items(&held, 1, 8);
+    fits = fits && items(&held, 2, 8) == groups && items(&held, 3, 24) == groups;
+    if (fits) {
+        const int64_t *starts = AT(1), *lengths = AT(2);
+        const int64_t all = (int64_t)items(&held, 0, (size_t)size);
+        for (size_t group = 0; group < groups; group++) {
+            fits = fits && starts[group] >= 0 && starts[group] <= all && lengths[group] >= 0 &&
+                   lengths[group] <= all - starts[group] && lengths[group] < INT64_C(0xffffffff);
+        }
+        if (fits) RUN(shuffles(AT(0), (size_t)size, starts, lengths, groups, AT(3)));
+    }
+    return done(&held, fits);
+}
+
+static PyObject *py_dots(PyObject *self, PyObject *args) {
+    Held held = {.count = 3};
+    (void)self;
+    if (!PyArg_ParseTuple(args, "y*y*w*", VIEW(0), VIEW(1), VIEW(2))) return NULL;
+    const size_t n = items(&held, 2, 8), total = items(&held, 0, 8), d = n ? total / n : 0;
+    const int fits = items(&held, 1, 8) == total && n * d == total;
+    if (fits) RUN(dots(AT(0), AT(1), n, d, AT(2)));
+    return done(&held, fits);
+}
+
+static PyObject *py_turned(PyObject *self, PyObject *args) {
+    Held held = {.count = 5};
+    Key key;
+    double length;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "IIy*y*y*y*dw*", &key.first, &key.second, VIEW(0), VIEW(1),
+                          VIEW(2), VIEW(3), &length, VIEW(4)))
+        return NULL;
+    const size_t n = items(&held, 0, 4), total = items(&held, 1, 8), d = n ? total / n : 0;
+    const int fits = n * d == total && (total || !n) && items(&held, 2, 1) == n &&
+                     items(&held, 3, 1) == n && items(&held, 4, 8) == total;
+    if (fits) RUN(turned(AT(0), n, d, key, AT(1), AT(2), AT(3), length, AT(4)));
+    return done(&held, fits);
+}
+
+static PyObject *py_leaned(PyObject *self, PyObject *args) {
+    Held held = {.count = 7};
+    Key key;
+    double shortest;
+    int exact;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "IIy*y*y*dy*y*pw*w*", &key.first, &key.second, VIEW(0), VIEW(1),
+                          VIEW(2), &shortest, VIEW(3), VIEW(4), &exact, VIEW(5), VIEW(6)))
+        return NULL;
+    const size_t n = items(&held, 0, 4), total = items(&held, 1, 8), d = n ? total / n : 0;
+    const int fits = n * d == total && (total || !n) && items(&held, 2, 8) == n &&
+                     items(&held, 3, 8) == n && items(&held, 4, 8) == n &&
+                     items(&held, 5, 8) == 8 * d && items(&held, 6, 8) == total;
+    if (fits) {
+        RUN(leaned(AT(0), n, d, key, AT(1), AT(2), shortest, AT(3), AT(4), exact, AT(5), AT(6)));
+    }
+    return done(&held, fits);
+}
+
+static int power(size_t number) { return number && (number & (number - 1)) == 0; }
+
+static PyObject *py_entries(PyObject *self, PyObject *args) {
+    Held held = {.count = 7};
+    Py_ssize_t d, wanted;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "y*ny*y*ny*y*w*w*", VIEW(0), &d, VIEW(1), VIEW(2), &wanted,
+                          VIEW(3), VIEW(4), VIEW(5), VIEW(6)))
+        return NULL;
+    const size_t full = items(&held, 1, 8), left = items(&held, 3, 8), right = items(&held, 4, 8);
+    size_t lefts = 1, rights = 1;
+    while (lefts * lefts < left) lefts *= 2;
+    while (rights * rights < right) rights *= 2;
+    int fits = d > 0 && wanted > 0 && power(full) && (size_t)d <= full && lefts * lefts == left &&
+               rights * rights == right && lefts * rights == full;
+    if (fits) {
+        const size_t n = items(&held, 0, 8) / (size_t)d;
+        const int64_t *at = AT(2);
+        fits = items(&held, 0, 8) == n * (size_t)d && items(&held, 2, 8) == n * (size_t)wanted &&
+               items(&held, 5, 8) == full + (size_t)wanted * rights &&
+               items(&held, 6, 8) == n * (size_t)wanted;
+        for (size_t i = 0; fits && i < n * (size_t)wanted; i++) {
+            fits = at[i] >= 0 && (size_t)at[i] < full;
+        }
+        if (fits) {
+            RUN(entries(AT(0), n, (size_t)d, AT(1), full, at, (size_t)wanted, AT(3), lefts, AT(4),
+                        rights, AT(5), AT(6)));
+        }
+    }
+    return done(&held, fits);
+}
+
+static PyObject *py_coefficients(PyObject *self, PyObject *args) {
+    Held held = {.count = 3};
+    int rounds;
+    double cut;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*w*idy*", VIEW(0), VIEW(1), &rounds, &cut, VIEW(2))) return NULL;
+    const size_t total = items(&held, 0, 8), full = items(&held, 2, 8);
+    const int fits = power(full) && items(&held, 1, 8) == total && total % full == 0;
+    if (fits) RUN(coefficients(AT(0), AT(1), total / full, full, rounds, cut, AT(2)));
+    return done(&held, fits);
+}
+
+static PyObject *py_hadamard(PyObject *self, PyObject *args) {
+    Held held = {.count = 1};
+    Py_ssize_t full, size;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "w*nn", VIEW(0), &full, &size)) return NULL;
+    int fits = full > 0 && power((size_t)full) && (size == 4 || size == 8);
+    if (fits) {
+        const size_t total = items(&held, 0, (size_t)size), n = total / (size_t)full;
+        fits = n * (size_t)full == total;
+        if (fits && size == 8) RUN(transforms_double(AT(0), n, (size_t)full));
+        if (fits && size == 4) RUN(transforms_float(AT(0), n, (size_t)full));
+    }
+    return done(&held, fits);
+}

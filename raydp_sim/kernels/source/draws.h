@@ -1,0 +1,187 @@
+/* What messages are made of: sampled numbers, tossed bits, buckets, eight coins and histograms. */
+
+/* Numbers from 0 to high[draw] - 1. */
+static void F(sample)(const uint32_t *ids, size_t n, size_t draws, Key key, const double *high,
+                      int64_t *out) {
+    ALIGNED(64) uint32_t x0[BLOCK], x1[BLOCK];
+    ALIGNED(64) double u[BLOCK];
+    Counter at = {ids, 0, 0, draws, key};
+    const size_t total = n * draws;
+    size_t draw = 0;
+    for (size_t done = 0; done < total; done += BLOCK) {
+        const size_t some = total - done < BLOCK ? total - done : BLOCK;
+        F(advance)(&at, x0, x1, some);
+        F(unit)(x0, x1, some, u);
+        for (size_t i = 0; i < some; i++) {
+            u[i] *= high[draw];
+            if (++draw == draws) draw = 0;
+        }
+        /* Below 2^31: through 32 bits, which every instruction set converts. */
+        for (size_t i = 0; i < some; i++) out[done + i] = (int32_t)u[i];
+    }
+}
+
+/* Messages 2 offset + bit: the bit is 1 with probability flip + gap * chance. */
+#define TOSS(Item)                                                                                 \
+    for (size_t i = 0; i < some; i++) {                                                            \
+        const uint32_t twice = offset ? 2u * (uint32_t)offset[done + i] : 0u;                      \
+        ((Item *)out)[done + i] = (Item)(twice + (u[i] < limit[i]));                               \
+    }
+
+static void F(toss)(const uint32_t *ids, size_t n, size_t draws, Key key, const int64_t *offset,
+                    const double *chance, const double *flip, const double *gap, size_t size,
+                    void *out) {
+    ALIGNED(64) uint32_t x0[BLOCK], x1[BLOCK];
+    ALIGNED(64) double u[BLOCK], limit[BLOCK];
+    Counter at = {ids, 0, 0, draws, key};
+    const size_t total = n * draws;
+    size_t draw = 0;
+    for (size_t done = 0; done < total; done += BLOCK) {
+        const size_t some = total - done < BLOCK ? total - done : BLOCK;
+        F(advance)(&at, x0, x1, some);
+        F(unit)(x0, x1, some, u);
+        if (draws == 1) {
+            for (size_t i = 0; i < some; i++) limit[i] = chance[done + i] * gap[0] + flip[0];
+        } else {
+            for (size_t i = 0; i < some; i++) {
+                limit[i] = chance[done + i] * gap[draw] + flip[draw];
+                if (++draw == draws) draw = 0;
+            }
+        }
+        if (size == 1) {
+            TOSS(uint8_t)
+        } else if (size == 2) {
+            TOSS(uint16_t)
+        } else {
+            TOSS(uint32_t)
+        }
+    }
+}
+#undef TOSS
+
+/* Ten buckets of 6 bits from every word: five of each half, the highest bits first. */
+static void F(buckets)(const uint32_t *ids, size_t n, size_t draws, Key key, uint8_t *out) {
+    ALIGNED(64) uint32_t x0[BLOCK], x1[BLOCK];
+    Counter at = {ids, 0, 0, draws, key};
+    const size_t total = n * draws;
+    for (size_t done = 0; done < total; done += BLOCK) {
+        const size_t some = total - done < BLOCK ? total - done : BLOCK;
+        uint8_t *RESTRICT to = out + 10 * done;
+        F(advance)(&at, x0, x1, some);
+        for (size_t i = 0; i < some; i++) {
+            for (int lane = 0; lane < 5; lane++) {
+                to[10 * i + lane] = (x0[i] >> (26 - 6 * lane)) & 63;
+                to[10 * i + 5 + lane] = (x1[i] >> (26 - 6 * lane)) & 63;
+            }
+        }
+    }
+}
+
+/* Bytes whose cell an end of an interval cuts, decided many at a time. */
+typedef struct {
+    size_t count, ties;
+    uint32_t id[BLOCK], place[BLOCK];
+    uint16_t cell[BLOCK];
+    uint8_t *at[BLOCK];
+} F(Open);
+
+/* Decide them by 48 further bits each and a search. */
+static void F(decide)(F(Open) *open, Key more, const uint64_t *ends) {
+    F(encrypt)(open->id, open->place, open->count, more);
+    for (size_t i = 0; i < open->count; i++) {
+        const uint64_t number =
+            (uint64_t)open->cell[i] << 48 | (uint64_t)open->id[i] << 16 | open->place[i] >> 16;
+        size_t byte = 0; /* how many of the 255 ends are not above the number */
+        for (size_t step = 128; step; step /= 2) {
+            byte += step & (0 - (size_t)(ends[byte + step - 1] <= number));
+        }
+        open->ties += byte > 0 && ends[byte - 1] == number;
+        *open->at[i] = (uint8_t)byte;
+    }
+    open->count = 0;
+}
+
+/* Bytes of eight coins by a table of 65,536 cells; where it says 255, `undecided` says whether
+   an end of an interval cuts the cell. A row's cells are the 16-bit halves of all its first words, lower half first, then
+   those of its second words. Returns how many bytes 64 bits do not decide. */
+static size_t F(coins)(const uint32_t *ids, size_t n, size_t octets, Key key, Key more,
+                       const uint8_t *table, const uint8_t *undecided, const uint64_t *ends,
+                       uint8_t *out) {
+    const size_t draws = (octets + 3) / 4, whole = draws && draws < BLOCK ? BLOCK / draws : 1;
+    ALIGNED(64) uint32_t words[2][BLOCK];
+    F(Open) open;
+    open.count = open.ties = 0;
+    for (size_t first = 0; first < n; first += whole) {
+        const size_t rows = n - first < whole ? n - first : whole;
+        Counter at = {ids, first, 0, draws, key};
+        /* Several short rows at once, or pieces of a long one. */
+        for (size_t start = 0; start < draws; start += BLOCK) {
+            const size_t some = draws - start < BLOCK ? draws - start : BLOCK;
+            F(advance)(&at, words[0], words[1], rows * some);
+            for (size_t row = 0; row < rows; row++) {
+                for (size_t side = 0; side < 2; side++) {
+                    const size_t begin = 2 * (side * draws + start);
+                    const size_t left = begin < octets ? octets - begin : 0;
+                    const size_t count = left < 2 * some ? left : 2 * some;
+                    const uint32_t *from = words[side] + row * some;
+                    uint8_t *to = out + (first + row) * octets + begin;
+                    unsigned doubtful = 0;
+                    for (size_t i = 0; i + 1 < count; i += 2) {
+                        const uint8_t one = table[from[i / 2] & 0xffff];
+                        const uint8_t other = table[from[i / 2] >> 16];
+                        doubtful |= (one == 255) | (other == 255);
+                        to[i] = one;
+                        to[i + 1] = other;
+                    }
+                    if (count & 1) {
+                        to[count - 1] = table[from[count / 2] & 0xffff];
+                        doubtful |= to[count - 1] == 255;
+                    }
+                    for (size_t i = 0; doubtful && i < count; i++) {
+                        const uint16_t cell = (uint16_t)(from[i / 2] >> (16 * (i & 1)));
+                        if (to[i] != 255 || !undecided[cell]) continue;
+                        open.id[open.count] = ids[first + row];
+                        open.place[open.count] = (uint32_t)(begin + i);
+                        open.cell[open.count] = cell;
+                        open.at[open.count++] = to + i;
+                        if (open.count == BLOCK) F(decide)(&open, more, ends);
+                    }
+                }
+            }
+        }
+    }
+    F(decide)(&open, more, ends);
+    return open.ties;
+}
+
+/* Add a histogram of symbols; row `index[i]` of `alphabet` cells, or the only one. Returns whether
+   all lie inside. */
+static int F(tally)(const int64_t *index, const void *symbols, size_t width, size_t n,
+                    size_t rows, size_t alphabet, int64_t *counts) {
+    size_t beyond = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t symbol = F(label)(symbols, width, i);
+        const size_t row = index ? (size_t)index[i] : 0;
+        if (symbol < alphabet && row < rows) {
+            counts[row * alphabet + symbol]++;
+        } else {
+            beyond++;
+        }
+    }
+    return beyond == 0;
+}
+
+/* Flip one bit of every row, the first bit of a byte being its highest. Returns whether all lie
+   inside. */
+static int F(mark)(uint8_t *rows, size_t n, size_t octets, const int64_t *bit) {
+    size_t beyond = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t which = (uint64_t)bit[i];
+        if (which < 8 * octets) {
+            rows[i * octets + (which >> 3)] ^= (uint8_t)(128u >> (which & 7));
+        } else {
+            beyond++;
+        }
+    }
+    return beyond == 0;
+}

@@ -1,0 +1,138 @@
+"""Calls of every kernel on random and edge inputs; `played` hashes what one of them gives."""
+
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from raydp_sim.kernels.types import CoinTables
+from raydp_sim.mechanisms.parts.eight_coins import EightCoins
+
+KEY, MORE = (0x12345678, 0x9ABCDEF0), (7, 0xFFFFFFFF)
+ROWS = (0, 1, 2, 7, 8, 9, 33)
+POWERS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, 4096)
+
+
+def ids(n):
+    return np.random.default_rng(n).integers(0, 2**32, n, dtype=np.uint32)
+
+
+def numbers(*shape):
+    return np.random.default_rng(sum(shape)).standard_normal(shape)
+
+
+def coefficients(kernels):
+    for full in POWERS[1:]:
+        for n in (0, 1, 3, 4, 5):
+            frame = np.where(np.arange(full) % 2, 1.0 / full, 0.0)
+            wide = numbers(n, full) * (frame > 0.0)
+            wide[:1] = 0.0
+            yield kernels.coefficients(wide, 12, 1.0, frame)
+
+
+def coins(kernels):
+    for epsilon in (0.001, 0.3, 0.5):
+        tables = EightCoins(int(epsilon * 2**64)).tables
+        for n, octets in ((0, 3), (1, 1), (5, 2), (33, 3), (9, 32), (100, 33), (3, 5000)):
+            yield from kernels.coins(KEY, MORE, ids(n), octets, tables)
+    # Every cell is cut and every number equal to an end: all of it is left undecided.
+    cut = CoinTables(np.full(1 << 16, 256, np.uint16), np.zeros(255, np.uint64))
+    yield from kernels.coins(KEY, MORE, ids(9), 7, cut)
+    never = CoinTables(cut.cells, np.full(255, 2**64 - 1, np.uint64))
+    yield from kernels.coins(KEY, MORE, ids(9), 7, never)
+
+
+def draws(kernels):
+    for n in ROWS:
+        for count in (0, 1, 2, 3, 4, 8, 511, 512, 513, 1030):
+            yield from kernels.words(KEY, ids(n), count)
+            yield kernels.uniforms(KEY, ids(n), count)
+            yield kernels.buckets(KEY, ids(n), count)
+            yield kernels.sample(KEY, ids(n), np.arange(count) * 1e3 + 1.0)
+        yield from kernels.encrypt(KEY, ids(n), ids(n)[::-1])
+    yield kernels.uniforms(KEY, ids(5000), 1)
+    yield kernels.sample(KEY, ids(99), np.array([1.0, 2.0**31, 2.0**31 - 1.0]))
+    yield kernels.sample(KEY, ids(99), np.array([2.0**40]))
+
+
+def toss(kernels):
+    for n in (*ROWS, 2000):
+        for count in (1, 3, 4, 8, 513):
+            chance = np.random.default_rng(n).random((n, count))
+            offset = np.random.default_rng(1).integers(0, 100, (n, count))
+            flip, gap = np.linspace(0.1, 0.4, count), np.linspace(0.8, 0.2, count)
+            for kind in "BHIL":
+                of = np.dtype(kind)
+                yield kernels.toss(KEY, ids(n), offset, chance, flip, gap, of)
+                yield kernels.toss(KEY, ids(n), None, chance, flip, gap, of)
+
+
+def wide(kernels):
+    for n in ROWS:
+        for d in (1, 2, 63, 64, 65, 1000, 8193, 13706):
+            x, height = numbers(n, d) / np.sqrt(d), np.abs(numbers(n))
+            x[:1] = 0.0
+            size = np.sqrt((x * x).sum(axis=1))
+            right, sided = np.arange(n) % 3 == 0, size > 0.0
+            yield kernels.normals(KEY, ids(n), d)
+            yield kernels.dots(x, x[:, ::-1])
+            yield kernels.turned(KEY, ids(n), x, sided, right, 2.5)
+            for exact in (False, True):
+                yield kernels.leaned(KEY, ids(n), x, size, 1e-140, height, 2.0 - height, exact)
+    yield kernels.normals(KEY, ids(100), 20_000)  # 2,300 of them from the tail of the ziggurat
+
+
+def transform(kernels):
+    for full in POWERS:
+        for n in (0, 1, 5, 64):
+            yield kernels.hadamard(numbers(n, full))
+            yield kernels.hadamard(numbers(n, full).astype(np.float32))
+
+
+def entries(kernels):
+    for full in POWERS:
+        for n, d, count in ((0, full, 2), (1, full, 2), (9, max(1, full - 3), 4), (33, full, 6)):
+            at = np.random.default_rng(n).integers(0, full, (n, count))
+            yield kernels.entries(numbers(n, d), numbers(full), at)
+    yield kernels.entries(numbers(5, 64), numbers(64), np.arange(15).reshape(5, 3))
+
+
+def permuted(kernels):
+    for n in (0, 1, 2, 3, 4, 5, 63, 64, 65, 1000, 70_001):
+        draw = np.random.default_rng(n)
+        for kind in (np.uint8, np.uint16, np.uint32):
+            keys = draw.integers(0, 64, n).astype(kind)
+            yield from kernels.group(keys, 64)
+            for item in (np.uint8, np.uint16, np.uint32, np.uint64):
+                given = draw.integers(0, 200, n).astype(item)
+                found = kernels.group(keys, 70, given)
+                yield from found
+                seeds = draw.integers(0, 2**64, (70, 3), dtype=np.uint64)
+                items = found.items.copy()
+                kernels.shuffle(items, np.cumsum(found.sizes) - found.sizes, found.sizes, seeds)
+                yield items
+            yield kernels.tally(keys, 64)
+            yield kernels.tally(keys, 64, draw.integers(0, 3, n), 3)
+            bits = draw.integers(0, 80, n)
+            rows = draw.integers(0, 256, (n, 10), dtype=np.uint8)
+            kernels.mark(rows, bits)
+            yield rows
+
+
+CASES = {
+    each.__name__: each
+    for each in (coefficients, coins, draws, entries, permuted, toss, transform, wide)
+}
+
+
+def played(kernels, name: str) -> str:
+    """Return a hash of everything that a case's calls give: types, shapes and bytes."""
+    return digest(CASES[name](kernels))
+
+
+def digest(arrays: Iterator[np.ndarray]) -> str:
+    found = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        found.update(f"{array.dtype} {array.shape}".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
