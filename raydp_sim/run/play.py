@@ -14,7 +14,8 @@ from raydp_sim.actors.backend import Backend, Inline
 from raydp_sim.actors.conductor import Conductor, Row
 from raydp_sim.actors.crew import Crew, Shards, ranges
 from raydp_sim.errors import InputError, RunError
-from raydp_sim.run.directory import Checkpoint, RunDir
+from raydp_sim.run.checkpoints import Checkpoint
+from raydp_sim.run.directory import RunDir
 from raydp_sim.run.preflight import Plan, plan, refuse_what_cannot_fit
 from raydp_sim.run.result import RunResult as RunResult
 from raydp_sim.run.serving import Served, say, wanted
@@ -46,6 +47,7 @@ class Run:
     watcher: Watcher = field(default_factory=Watcher)
     result: RunResult | None = None
     complete: set[int] = field(default_factory=set)  # repetitions that the task itself ended
+    taken_up: bool = False  # from a checkpoint, or from a beginning that was written down
     loading_s: float = 0.0  # that reading the scenario and calibrating its mechanism took
 
     def play(self) -> Generator[Row, None, None]:
@@ -75,6 +77,7 @@ class Run:
     def _take_up(self, lock: contextlib.ExitStack) -> None:
         """Continue from the last checkpoint, alone."""
         lock.enter_context(self.directory.locked())
+        self.taken_up = True
         with self.directory.reading():
             self.checkpoint = start = self.directory.latest()
             self.complete = set((start.saved or {}).get("run", {}).get("complete", ()))
@@ -173,9 +176,10 @@ class Run:
             crew.ask(crew.metrics, "finish", crew.ask(crew.lead, "checkpoint")["public"])
 
     def _open(self, lock: contextlib.ExitStack) -> None:
-        if not self.directory.begun():
-            self.directory.create(self.scenario, self.origin)
+        if not self.taken_up:
+            self.directory.make()
             lock.enter_context(self.directory.locked())
+            self.directory.create(self.scenario, self.origin)
 
     def _checkpointer(self, conductor: Conductor, repetition: int) -> Callable[[int], None]:
         rounds, pause = self.scenario.task.rounds, self.scenario.placement.checkpoint_seconds
@@ -264,13 +268,14 @@ class Run:
         result = RunResult(summary, self.directory.path, self.scenario)
         result.plot()
         self.directory.write_summary(summary)
+        self.directory.checkpoints.prune(1)
         self._note("finished")
         self.result = result
 
     def _note(self, line: str) -> None:
         # A run that stops because the disk is full has no room for this either.
         with contextlib.suppress(OSError):
-            if self.directory.path.exists():
+            if self.directory.begun():
                 self.directory.log(line)
 
     def _how_to_resume(self, error: RunError) -> str:
@@ -304,7 +309,7 @@ def reopen(path: str | Path, address: str | None = None) -> Run:
     directory = RunDir.existing(path)
     scenario = directory.scenario()
     with directory.reading():
-        summary, checkpoint = directory.read_summary(), directory.latest()
+        summary, checkpoint = directory.read_summary(), directory.checkpoints.reached()
     made = Run(scenario, directory, checkpoint, address)
     if summary is not None:
         made.result = RunResult(summary, directory.path, scenario)
