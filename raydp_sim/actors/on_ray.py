@@ -42,6 +42,10 @@ class OnRay:
         """Return the CPUs of the cluster."""
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
+    def memory(self) -> int:
+        """Return the bytes of memory that the cluster's nodes say they have for actors."""
+        return int(ray.cluster_resources().get("memory", 0))
+
     def spawn(self, cls: type, *args: Any, anywhere: bool = False) -> Actor:
         """Start a process. It reserves no CPU: that can hang a start on a small machine.
 

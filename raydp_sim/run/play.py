@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
 from raydp_sim.actors.backend import Backend, Inline
 from raydp_sim.actors.conductor import Conductor, Row
@@ -16,7 +15,7 @@ from raydp_sim.actors.crew import Crew, Shards, ranges
 from raydp_sim.errors import InputError, RunError
 from raydp_sim.run.checkpoints import Checkpoint
 from raydp_sim.run.directory import RunDir
-from raydp_sim.run.preflight import Plan, plan, refuse_what_cannot_fit
+from raydp_sim.run.preflight import Plan, Room, plan, refuse_what_cannot_fit
 from raydp_sim.run.result import RunResult as RunResult
 from raydp_sim.run.serving import Served, say, wanted
 from raydp_sim.run.summary import summarize
@@ -33,6 +32,7 @@ class Watcher:
     phase: Callable[[str], None] = lambda name: None
     loaded: Callable[[int, int], None] = lambda done, total: None
     served: Callable[[Served], None] = say
+    placed: Callable[[Crew], None] = lambda crew: None
 
 
 @dataclass
@@ -68,10 +68,14 @@ class Run:
             yield from self._releases(lock)
 
     def _releases(self, lock: contextlib.ExitStack) -> Iterator[Row]:
-        self.watcher.planned(self.planned())
+        if self.address is None:
+            self.watcher.planned(self.planned())
         if self.directory.begun():
             self._take_up(lock)
         with self._backend() as backend:
+            if self.address is not None:
+                # Only the cluster knows how large it is.
+                self.watcher.planned(self.planned(Room(backend.cpus(), backend.memory())))
             yield from self._on(backend, lock)
 
     def _take_up(self, lock: contextlib.ExitStack) -> None:
@@ -90,6 +94,7 @@ class Run:
         crew = Crew(self.scenario, backend, self.directory.path, self.watcher.loaded)
         try:
             self._serve(crew)
+            self.watcher.placed(crew)
             yield from self._repetitions(crew, lock)
             self.watcher.phase("writing the summary")
             crew.ask(crew.metrics, "flush")
@@ -118,18 +123,20 @@ class Run:
             if served is not None:
                 self.watcher.served(replace(served, url=url))
 
-    def planned(self) -> Plan:
+    def planned(self, room: Room | None = None) -> Plan:
         """Estimate what it will need, before anything is written.
+
+        Args:
+            room: of the cluster that is joined; by default this machine's.
 
         Raises:
             InputError: it cannot fit.
         """
-        cpus = 1
-        if self.scenario.placement.backend == "ray":
-            cpus = psutil.cpu_count() or 1
-        planned = plan(self.scenario, len(ranges(self.scenario, cpus)), self.loading_s)
-        if self.address is None:
-            refuse_what_cannot_fit(self.scenario, planned)
+        here = room or Room.here()
+        cpus = here.cpus if self.scenario.placement.backend == "ray" else 1
+        planned = plan(self.scenario, len(ranges(self.scenario, cpus)), self.loading_s, cpus)
+        if self.address is None or room is not None:
+            refuse_what_cannot_fit(self.scenario, planned, here)
         return planned
 
     @contextlib.contextmanager
