@@ -20,7 +20,7 @@ from raydp_sim.errors import InputError, RunError
 _DIAL_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 _LOOK_DIAL_SECONDS = 2.0
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
 @contextlib.contextmanager
@@ -43,8 +43,7 @@ def connected(address: str | None, timeout: float) -> Iterator[None]:
             )
         yield
         return
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
+    setting(QUIET)
     _hush()
     with contextlib.ExitStack() as until:
         folder = until.enter_context(private_folder()) if address is None else None
@@ -52,6 +51,12 @@ def connected(address: str | None, timeout: float) -> Iterator[None]:
         with _time_limit(timeout, folder):
             _start(address, folder)
         yield
+
+
+def setting(variables: dict[str, str]) -> None:
+    """Set variables that Ray reads, unless the user has."""
+    for name, value in variables.items():
+        os.environ.setdefault(name, value)
 
 
 def _hush() -> None:
