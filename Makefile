@@ -7,7 +7,7 @@ LEARN := .venv/learn
 # In collection order, so that the process with Ray, which takes the longest, starts first.
 SPREAD := -q -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder --durations 20
 
-.PHONY: quickstart test test-all format docs check setup clean
+.PHONY: quickstart test test-all format docs check dist setup clean
 
 quickstart: $(READY)  ## play the first scenario
 	$(BIN)/raydp-sim run scenarios/quickstart.yaml
@@ -33,6 +33,10 @@ format: $(READY)
 
 docs: $(READY)  ## print the field reference anew
 	$(BIN)/raydp-sim schema --markdown > docs/fields.md
+
+dist: $(READY)  ## the wheel that cluster/ installs
+	rm -rf dist
+	$(BIN)/python -m pip wheel -q --no-deps -w dist .
 
 setup: $(READY) $(LEARN)
 

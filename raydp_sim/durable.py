@@ -44,7 +44,7 @@ def held(lock: Path) -> bool:
         with open(lock, encoding="utf-8") as file:
             # Shared, so that two who ask at once do not take each other for the holder.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return False
     except OSError:
         return True

@@ -1,11 +1,29 @@
 """The two ways a command may fail, and what each tells the user."""
 
+_LONGEST = 700
+
+
+def shortened(message: str) -> str:
+    """Cut a message that quotes too much in its middle: field and fix are at its ends.
+
+    Example:
+        >>> len(shortened("x" * 5000))
+        700
+    """
+    if len(message) <= _LONGEST:
+        return message
+    half = (_LONGEST - 5) // 2
+    return f"{message[: _LONGEST - 5 - half]} ... {message[-half:]}"
+
 
 class InputError(ValueError):
     """Something the user gave cannot be used; the message names the field, the value and the fix.
 
     The command line ends with exit code 2 and prints the message without a traceback.
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message))
 
 
 class RunError(RuntimeError):

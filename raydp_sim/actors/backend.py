@@ -7,6 +7,8 @@ returns is a reference that can be handed to another call unread, as with Ray's 
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import psutil
+
 Actor = Any
 Ref = Any
 
@@ -20,6 +22,10 @@ class Backend(Protocol):
 
     def cpus(self) -> int:
         """Return the CPUs that client actors may spread over."""
+        ...
+
+    def memory(self) -> int:
+        """Return the bytes of memory that actors may use together."""
         ...
 
     def spawn(self, cls: type, *args: Any, anywhere: bool = False) -> Actor:
@@ -53,6 +59,10 @@ class Inline:
     def cpus(self) -> int:
         """Return 1: there is one thread of work."""
         return 1
+
+    def memory(self) -> int:
+        """Return what this machine has left."""
+        return int(psutil.virtual_memory().available)
 
     def spawn(self, cls: type, *args: Any, anywhere: bool = False) -> Actor:
         """Make an object."""

@@ -3,23 +3,24 @@
 import contextlib
 import logging
 import os
-import re
 import shutil
 import socket
 import sys
-import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import psutil
 import ray
 
+from raydp_sim.actors.leftovers import private_folder
 from raydp_sim.errors import InputError, RunError
 
-_SOCKET_ROOM = 40  # Ray's socket paths may have 107 bytes and add about 65 to their folder
 _DIAL_SECONDS = 5.0
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+LOOK_SECONDS = 1.0
+_LOOK_DIAL_SECONDS = 2.0
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
 @contextlib.contextmanager
@@ -42,18 +43,20 @@ def connected(address: str | None, timeout: float) -> Iterator[None]:
             )
         yield
         return
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
+    setting(QUIET)
     _hush()
-    folder = _short_folder() if address is None else None
-    try:
+    with contextlib.ExitStack() as until:
+        folder = until.enter_context(private_folder()) if address is None else None
+        until.callback(ray.shutdown)
         with _time_limit(timeout, folder):
             _start(address, folder)
         yield
-    finally:
-        ray.shutdown()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+
+
+def setting(variables: dict[str, str]) -> None:
+    """Set variables that Ray reads, unless the user has."""
+    for name, value in variables.items():
+        os.environ.setdefault(name, value)
 
 
 def _hush() -> None:
@@ -88,20 +91,53 @@ def _start(address: str | None, folder: str | None) -> None:
         raise RunError(f"Ray could not be started: {reason}") from error
 
 
-def _short_folder() -> str:
-    parent = tempfile.gettempdir()
-    if len(parent) > _SOCKET_ROOM and os.path.isdir("/tmp"):
-        parent = "/tmp"
-    _sweep(parent)
-    return tempfile.mkdtemp(prefix=f"rs-{os.getpid()}-", dir=parent)
+class Heart:
+    """Looks now and then whether the Ray that this process uses is still there.
 
+    Actors answer each other without Ray's control process (GCS), and Ray itself waits a minute for
+    it; a run that could place nobody any more, nor resume elsewhere, should end sooner.
+    """
 
-def _sweep(parent: str) -> None:
-    """Remove what a killed driver left behind: its folder names its process."""
-    for name in os.listdir(parent):
-        owner = re.fullmatch(r"rs-(\d+)-\w+", name)
-        if owner is not None and not psutil.pid_exists(int(owner[1])):
-            shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
+    def __init__(self) -> None:
+        self._looked = time.monotonic()
+        self._missed = 0
+        self._address = str(ray.get_runtime_context().gcs_address)
+        node = getattr(ray._private.worker, "_global_node", None)
+        started = getattr(node, "all_processes", None) or {}
+        # Of a Ray that this process started itself.
+        self._processes = [
+            (kind, info.process)
+            for kind in ("gcs_server", "raylet")
+            for info in started.get(kind, ())
+        ]
+
+    def beat(self) -> None:
+        """Look, unless that was done a moment ago.
+
+        Raises:
+            RunError: it has ended.
+        """
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS:
+            return
+        self._looked = now
+        for kind, process in self._processes:
+            if process.poll() is not None:
+                raise RunError(f"Ray's {kind} has ended")
+        if not self._processes and not self._answers():
+            self._missed += 1
+            if self._missed > 1:
+                raise RunError(f"Ray's head at {self._address} does not answer any more")
+        else:
+            self._missed = 0
+
+    def _answers(self) -> bool:
+        host, _, port = self._address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=_LOOK_DIAL_SECONDS).close()
+        except OSError:
+            return False
+        return True
 
 
 def _dial(address: str) -> None:

@@ -7,6 +7,7 @@ import ray
 from ray.exceptions import (
     ActorDiedError,
     ActorUnavailableError,
+    GetTimeoutError,
     ObjectLostError,
     RayActorError,
     RaySystemError,
@@ -16,6 +17,7 @@ from ray.exceptions import (
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raydp_sim.actors.backend import Actor, Lost, Ref
+from raydp_sim.actors.cluster import LOOK_SECONDS, Heart
 from raydp_sim.errors import InputError, RunError
 
 _GONE = (
@@ -35,10 +37,15 @@ class OnRay:
         self._home = ray.get_runtime_context().get_node_id()
         self._spawned = 0
         self._methods: dict[tuple[Actor, str, int], Any] = {}
+        self._heart = Heart()
 
     def cpus(self) -> int:
         """Return the CPUs of the cluster."""
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    def memory(self) -> int:
+        """Return the bytes of memory that the cluster's nodes say they have for actors."""
+        return int(ray.cluster_resources().get("memory", 0))
 
     def spawn(self, cls: type, *args: Any, anywhere: bool = False) -> Actor:
         """Start a process. It reserves no CPU: that can hang a start on a small machine.
@@ -68,7 +75,9 @@ class OnRay:
     def wait(self, refs: Sequence[Ref]) -> Sequence[Ref]:
         """Wait for one, then take along whatever else is ready."""
         listed = list(refs)
-        ray.wait(listed, num_returns=1, fetch_local=False)
+        self._heart.beat()
+        while not ray.wait(listed, num_returns=1, timeout=LOOK_SECONDS, fetch_local=False)[0]:
+            self._heart.beat()
         if len(listed) == 1:
             return listed
         ready, _ = ray.wait(listed, num_returns=len(listed), timeout=0, fetch_local=False)
@@ -77,7 +86,7 @@ class OnRay:
     def get(self, ref: Ref) -> Any:
         """Return a result; errors of the actor's own code come back as what they were."""
         try:
-            return ray.get(ref)
+            return self._fetched(ref)
         except RayTaskError as error:
             cause = error.cause
             if isinstance(cause, (InputError, RunError)):
@@ -90,6 +99,15 @@ class OnRay:
             raise RunError(f"an actor failed: {cause!r}") from error
         except _GONE as error:
             raise Lost(_reason(error)) from None
+
+    def _fetched(self, ref: Ref) -> Any:
+        while True:
+            try:
+                return ray.get(ref, timeout=LOOK_SECONDS)
+            except GetTimeoutError as error:
+                if isinstance(error, RayTaskError):
+                    raise
+                self._heart.beat()
 
     def kill(self, actor: Actor) -> None:
         """End the process."""

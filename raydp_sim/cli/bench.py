@@ -17,6 +17,7 @@ from raydp_sim.bench.pipeline import SEGMENTS, Result, document, machine, play
 from raydp_sim.cli.bench_bandits import played
 from raydp_sim.cli.bench_levels import leveled
 from raydp_sim.cli.bench_metrics import measured
+from raydp_sim.cli.bench_scale import scaled
 from raydp_sim.cli.bench_sketching import sketched
 from raydp_sim.cli.bench_training import trained
 from raydp_sim.cli.weeks import asynchronous
@@ -151,6 +152,7 @@ command.add_command(trained)
 command.add_command(played)
 command.add_command(measured)
 command.add_command(sketched)
+command.add_command(scaled)
 
 
 @command.command("mechanisms", epilog=_EPILOG)

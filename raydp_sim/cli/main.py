@@ -1,15 +1,18 @@
 """`raydp-sim`: finds the commands of this package and decides how each of them may end."""
 
+import contextlib
+import errno
 import importlib
 import pkgutil
 import traceback
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import click
 
 from raydp_sim import cli
 from raydp_sim.cli.tables import wrapped_for_stderr
-from raydp_sim.errors import InputError, RunError
+from raydp_sim.errors import InputError, RunError, bad_field, shortened
 from raydp_sim.kernels import CHOICE
 from raydp_sim.version import __version__
 
@@ -31,10 +34,16 @@ _PLAYING = ("run", "resume", "sweep", "bench")
 class Commands(click.Group):
     """A group that turns every way to fail into one message and an exit code."""
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the options before the command."""
+        with _briefly():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; no traceback reaches the user unless asked for."""
         try:
-            return super().invoke(ctx)
+            with _briefly():
+                return super().invoke(ctx)
         except InputError as error:
             _end(ctx, error, 2)
         except RunError as error:
@@ -44,7 +53,22 @@ class Commands(click.Group):
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
         except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+                name = str(error.filename)
+                _end(ctx, bad_field("a path", name, "it is too long for the file system"), 2)
             _end(ctx, error, 1)
+
+
+@contextlib.contextmanager
+def _briefly() -> Iterator[None]:
+    """Keep what is said of a wrong option short, however long the option was."""
+    try:
+        yield
+    except click.UsageError as error:
+        said = error.format_message()
+        if shortened(said) == said:
+            raise
+        raise click.UsageError(shortened(said), error.ctx) from None
 
 
 def _end(ctx: click.Context, error: BaseException, code: int) -> NoReturn:

@@ -3,16 +3,12 @@
 import contextlib
 import fcntl
 import os
-import shutil
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
-import numpy as np
 import pyarrow as pa
 import yaml
 
@@ -21,35 +17,15 @@ from raydp_sim.errors import InputError, RunError
 from raydp_sim.metrics import parts, streams
 from raydp_sim.privacy.ledger import store
 from raydp_sim.registry import search_also
+from raydp_sim.run.checkpoints import Checkpoint as Checkpoint
+from raydp_sim.run.checkpoints import Checkpoints, Shard, packed
 from raydp_sim.run.documents import dumped, read_back
 from raydp_sim.scenario import Scenario, load
 from raydp_sim.tasks.base import Arrays
 
-_ORIGIN = "origin.txt"
-Shard = tuple[int, int, Arrays]
-"""First and last client (exclusive), and their state."""
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """How far a run has come.
-
-    Attributes:
-        repetition: the one under way.
-        finished: its releases that are done.
-        saved: the readers' states, their last releases, the clock and the schedule, by name; None
-            before the first release. The clients' state is beside it, in files of its own.
-    """
-
-    repetition: int = 0
-    finished: int = 0
-    saved: dict[str, Arrays] | None = None
-
-
-def _packed(arrays: Arrays) -> bytes:
-    buffer = BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]  # names are free, arrays are arrays
-    return buffer.getvalue()
+_ORIGIN, _LOCK = "origin.txt", ".lock"
+# What may be there before the scenario is, which is written last.
+_MAKING = frozenset({"metrics", "ledger", "checkpoints", _ORIGIN, _LOCK})
 
 
 class RunDir:
@@ -59,16 +35,20 @@ class RunDir:
         self.path = path
         self.metrics = path / "metrics"
         self.ledger = path / "ledger"
-        self.checkpoints = path / "checkpoints"
+        self.checkpoints = Checkpoints(path / "checkpoints")
         self.summary_file = path / "summary.json"
 
     @classmethod
     def fresh(cls, name: str, out: str | Path | None) -> "RunDir":
         """Choose a directory that does not exist yet; nothing is created before the run begins.
 
+        One whose run was killed while it was being made, before anything was played, is taken up.
+
         Raises:
             InputError: when `out` already holds something.
         """
+        if out is not None and cls(Path(out)).unbegun():
+            return cls(Path(out).resolve())
         return cls(fresh_folder(name, out))
 
     @classmethod
@@ -79,6 +59,11 @@ class RunDir:
             InputError: when it is not one.
         """
         run = cls(Path(path).resolve())
+        if run.unbegun():
+            raise InputError(
+                f"{path}: its run was killed before it began, and nothing was played; start it "
+                f"again with `raydp-sim run SCENARIO --out {path}`"
+            )
         if not run.begun():
             raise InputError(f"{path}: there is no scenario.yaml in it; give a run directory")
         return run
@@ -86,6 +71,17 @@ class RunDir:
     def begun(self) -> bool:
         """Say whether a run has been written down here."""
         return (self.path / "scenario.yaml").is_file()
+
+    def unbegun(self) -> bool:
+        """Say whether there is nothing here but what a killed `create` leaves."""
+        if not self.path.is_dir():
+            return False
+        found = {entry.name for entry in self.path.iterdir()}
+        known = all(
+            name in _MAKING or (name.startswith(".") and name.endswith(".tmp")) for name in found
+        )
+        folders = [self.path / name for name in found & {"metrics", "ledger", "checkpoints"}]
+        return bool(folders) and known and not any(any(each.glob("*")) for each in folders)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -105,19 +101,31 @@ class RunDir:
                 "scenario anew"
             ) from None
 
-    def create(self, scenario: Scenario, origin: Path | None = None) -> None:
-        """Make the directory and write down what is being run, and where its file was.
+    def make(self) -> None:
+        """Make the directory, empty but for its folders.
 
         Raises:
-            InputError: when the directory cannot be made.
+            InputError: when it cannot be made.
         """
         try:
-            for folder in (self.metrics, self.ledger, self.checkpoints):
+            for folder in (self.metrics, self.ledger, self.checkpoints.folder):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
                 f"--out is {str(self.path)!r}; {error.strerror}: give another"
             ) from None
+
+    def create(self, scenario: Scenario, origin: Path | None = None) -> None:
+        """Make the directory and write down what is being run, and where its file was.
+
+        Raises:
+            InputError: when it cannot be made, or another run has begun in it.
+        """
+        self.make()
+        if self.begun():
+            raise InputError(
+                f"--out is {str(self.path)!r}; another run has begun there meanwhile: give another"
+            )
         if origin is not None:
             write_durable(self.path / _ORIGIN, f"{origin.resolve()}\n".encode())
         text = yaml.safe_dump(scenario.document(), sort_keys=False, allow_unicode=True)
@@ -133,7 +141,7 @@ class RunDir:
 
     def played(self) -> bool:
         """Say whether a process is playing the run now."""
-        return held(self.path / ".lock")
+        return held(self.path / _LOCK)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -142,7 +150,14 @@ class RunDir:
         Raises:
             InputError: names the process that is playing it.
         """
-        with open(self.path / ".lock", "a+", encoding="utf-8") as file:
+        try:
+            file = open(self.path / _LOCK, "a+", encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                f"{self.path / _LOCK}: {error.strerror}; it has to be a file that can be written: "
+                "remove it"
+            ) from None
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -184,68 +199,16 @@ class RunDir:
         return rows
 
     def save(self, checkpoint: Checkpoint, shards: Iterable[Shard] = ()) -> None:
-        """Write a checkpoint and drop those before it.
-
-        The clients' state comes first, one file per actor, and the checkpoint last: a kill in
-        between leaves the checkpoint before it whole. Readers but the first have files of their
-        own too, since they may hold keys that are nobody else's.
-        """
-        name = f"{checkpoint.repetition:06d}-{checkpoint.finished:08d}"
-        for first, last, columns in shards:
-            folder = self.checkpoints / f"{name}.clients"
-            folder.mkdir(exist_ok=True)
-            write_durable(folder / f"{first:010d}-{last:010d}.npz", _packed(columns))
-            del columns  # before the next one is fetched
-        arrays: dict[str, Arrays] = {"": {}}
-        for group, members in (checkpoint.saved or {}).items():
-            own = arrays.setdefault(group.partition("-")[2], {})
-            own |= {f"{group}/{key}": array for key, array in members.items()}
-        whole = arrays.pop("")
-        for reader, own in arrays.items():
-            folder = self.checkpoints / f"{name}.readers"
-            folder.mkdir(exist_ok=True)
-            write_durable(folder / f"{reader}.npz", _packed(own))
-        write_durable(self.checkpoints / f"{name}.npz", _packed(whole))
-        for older in sorted(self.checkpoints.glob("*.npz"))[:-1]:
-            older.unlink()
-        for kind in ("clients", "readers"):
-            for older in self.checkpoints.glob(f"*.{kind}"):
-                if older.stem != name:
-                    shutil.rmtree(older, ignore_errors=True)
+        """Write a checkpoint; see `Checkpoints`, where all of these are."""
+        self.checkpoints.save(checkpoint, shards)
 
     def latest(self) -> Checkpoint:
         """Return the last checkpoint, or the beginning."""
-        found = sorted(self.checkpoints.glob("*.npz"))
-        if not found:
-            return Checkpoint()
-        repetition, finished = (int(part) for part in found[-1].stem.split("-"))
-        saved: dict[str, Arrays] = {"state": {}, "public": {}}
-        saved |= {"metrics": {}, "clock": {}, "schedule": {}}
-        for part in (found[-1], *found[-1].with_suffix(".readers").glob("*.npz")):
-            with np.load(part) as arrays:
-                for path in arrays.files:
-                    group, name = path.split("/", 1)
-                    saved.setdefault(group, {})[name] = arrays[path]
-        return Checkpoint(repetition, finished, saved if finished else None)
+        return self.checkpoints.latest()
 
     def clients(self, checkpoint: Checkpoint, first: int, last: int) -> Arrays | None:
-        """Return the state of some clients at a checkpoint; None if it has none.
-
-        However clients were placed when it was made, only the files that hold some of these are
-        read, one at a time.
-        """
-        name = f"{checkpoint.repetition:06d}-{checkpoint.finished:08d}.clients"
-        parts: list[Arrays] = []
-        for path in sorted((self.checkpoints / name).glob("*.npz")):
-            begin, end = (int(part) for part in path.stem.split("-"))
-            if end <= first or begin >= last:
-                continue
-            mine = slice(max(first, begin) - begin, min(last, end) - begin)
-            with np.load(path) as columns:
-                parts.append({key: columns[key][mine] for key in columns.files})
-        if not parts:
-            return None
-        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+        """Return the state of some clients at a checkpoint; None if it has none."""
+        return self.checkpoints.clients(checkpoint, first, last)
 
     def rewind(self, checkpoint: Checkpoint) -> None:
         """Drop metric rows from beyond the checkpoint; the ledger keeps every row it has."""
@@ -255,7 +218,7 @@ class RunDir:
         """Write arrays to a file of their own, whole or not at all."""
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_durable(path, _packed(arrays))
+        write_durable(path, packed(arrays))
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write the summary document; a run that has one is complete."""

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
 from raydp_sim.actors.backend import Backend, Inline
 from raydp_sim.actors.conductor import Conductor, Row
 from raydp_sim.actors.crew import Crew, Shards, ranges
 from raydp_sim.errors import InputError, RunError
-from raydp_sim.run.directory import Checkpoint, RunDir
-from raydp_sim.run.preflight import Plan, plan, refuse_what_cannot_fit
+from raydp_sim.run.checkpoints import Checkpoint
+from raydp_sim.run.directory import RunDir
+from raydp_sim.run.preflight import Plan, Room, plan, refuse_what_cannot_fit
 from raydp_sim.run.result import RunResult as RunResult
 from raydp_sim.run.serving import Served, say, wanted
 from raydp_sim.run.summary import summarize
@@ -32,6 +32,7 @@ class Watcher:
     phase: Callable[[str], None] = lambda name: None
     loaded: Callable[[int, int], None] = lambda done, total: None
     served: Callable[[Served], None] = say
+    placed: Callable[[Crew], None] = lambda crew: None
 
 
 @dataclass
@@ -46,6 +47,7 @@ class Run:
     watcher: Watcher = field(default_factory=Watcher)
     result: RunResult | None = None
     complete: set[int] = field(default_factory=set)  # repetitions that the task itself ended
+    taken_up: bool = False  # from a checkpoint, or from a beginning that was written down
     loading_s: float = 0.0  # that reading the scenario and calibrating its mechanism took
 
     def play(self) -> Generator[Row, None, None]:
@@ -66,15 +68,20 @@ class Run:
             yield from self._releases(lock)
 
     def _releases(self, lock: contextlib.ExitStack) -> Iterator[Row]:
-        self.watcher.planned(self.planned())
+        if self.address is None:
+            self.watcher.planned(self.planned())
         if self.directory.begun():
             self._take_up(lock)
         with self._backend() as backend:
+            if self.address is not None:
+                # Only the cluster knows how large it is.
+                self.watcher.planned(self.planned(Room(backend.cpus(), backend.memory())))
             yield from self._on(backend, lock)
 
     def _take_up(self, lock: contextlib.ExitStack) -> None:
         """Continue from the last checkpoint, alone."""
         lock.enter_context(self.directory.locked())
+        self.taken_up = True
         with self.directory.reading():
             self.checkpoint = start = self.directory.latest()
             self.complete = set((start.saved or {}).get("run", {}).get("complete", ()))
@@ -87,6 +94,7 @@ class Run:
         crew = Crew(self.scenario, backend, self.directory.path, self.watcher.loaded)
         try:
             self._serve(crew)
+            self.watcher.placed(crew)
             yield from self._repetitions(crew, lock)
             self.watcher.phase("writing the summary")
             crew.ask(crew.metrics, "flush")
@@ -115,18 +123,20 @@ class Run:
             if served is not None:
                 self.watcher.served(replace(served, url=url, page=page))
 
-    def planned(self) -> Plan:
+    def planned(self, room: Room | None = None) -> Plan:
         """Estimate what it will need, before anything is written.
+
+        Args:
+            room: of the cluster that is joined; by default this machine's.
 
         Raises:
             InputError: it cannot fit.
         """
-        cpus = 1
-        if self.scenario.placement.backend == "ray":
-            cpus = psutil.cpu_count() or 1
-        planned = plan(self.scenario, len(ranges(self.scenario, cpus)), self.loading_s)
-        if self.address is None:
-            refuse_what_cannot_fit(self.scenario, planned)
+        here = room or Room.here()
+        cpus = here.cpus if self.scenario.placement.backend == "ray" else 1
+        planned = plan(self.scenario, len(ranges(self.scenario, cpus)), self.loading_s, cpus)
+        if self.address is None or room is not None:
+            refuse_what_cannot_fit(self.scenario, planned, here)
         return planned
 
     @contextlib.contextmanager
@@ -173,9 +183,10 @@ class Run:
             crew.ask(crew.metrics, "finish", crew.ask(crew.lead, "checkpoint")["public"])
 
     def _open(self, lock: contextlib.ExitStack) -> None:
-        if not self.directory.begun():
-            self.directory.create(self.scenario, self.origin)
+        if not self.taken_up:
+            self.directory.make()
             lock.enter_context(self.directory.locked())
+            self.directory.create(self.scenario, self.origin)
 
     def _checkpointer(self, conductor: Conductor, repetition: int) -> Callable[[int], None]:
         rounds, pause = self.scenario.task.rounds, self.scenario.placement.checkpoint_seconds
@@ -264,13 +275,14 @@ class Run:
         result = RunResult(summary, self.directory.path, self.scenario)
         result.plot()
         self.directory.write_summary(summary)
+        self.directory.checkpoints.prune(1)
         self._note("finished")
         self.result = result
 
     def _note(self, line: str) -> None:
         # A run that stops because the disk is full has no room for this either.
         with contextlib.suppress(OSError):
-            if self.directory.path.exists():
+            if self.directory.begun():
                 self.directory.log(line)
 
     def _how_to_resume(self, error: RunError) -> str:
@@ -304,7 +316,7 @@ def reopen(path: str | Path, address: str | None = None) -> Run:
     directory = RunDir.existing(path)
     scenario = directory.scenario()
     with directory.reading():
-        summary, checkpoint = directory.read_summary(), directory.latest()
+        summary, checkpoint = directory.read_summary(), directory.checkpoints.reached()
     made = Run(scenario, directory, checkpoint, address)
     if summary is not None:
         made.result = RunResult(summary, directory.path, scenario)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import psutil
 
@@ -50,7 +51,20 @@ class Plan:
     data: str = ""
 
 
-def plan(scenario: Scenario, client_actors: int, loading: float = 0.0) -> Plan:
+class Room(NamedTuple):
+    """What a run may use: processors, and bytes of memory."""
+
+    cpus: int
+    memory: int
+
+    @classmethod
+    def here(cls) -> "Room":
+        """Return what this machine has."""
+        available = int(psutil.virtual_memory().available * _RESERVE)
+        return cls(psutil.cpu_count() or 1, available)
+
+
+def plan(scenario: Scenario, client_actors: int, loading: float = 0.0, cpus: int = 1) -> Plan:
     """Estimate a run from measured rates, and from the time that a task's work takes here.
 
     It is rough, but of the right order.
@@ -59,6 +73,7 @@ def plan(scenario: Scenario, client_actors: int, loading: float = 0.0) -> Plan:
         scenario: what is to be played.
         client_actors: how many processes the clients are in.
         loading: seconds that reading and calibrating it took.
+        cpus: that these processes share.
     """
     mechanism, population = bound_mechanism(scenario), scenario.population
     ray = scenario.placement.backend == "ray"
@@ -84,7 +99,7 @@ def plan(scenario: Scenario, client_actors: int, loading: float = 0.0) -> Plan:
     if not charged_alike(scenario, mechanism):
         memory += population.clients * _ACCOUNT_BYTES
     per_round = 1e-7 * messages + (0.01 + 0.0017 * client_actors if ray else 0.001)
-    at_once = min(client_actors, psutil.cpu_count() or 1) if ray else 1
+    at_once = min(client_actors, cpus) if ray else 1
     # What is done once a round is done beside the clients, but on the same processors.
     per_round += _seconds_of_work(scenario, cohort) / at_once
     return Plan(
@@ -131,16 +146,15 @@ def _data(scenario: Scenario) -> str:
     return f"{said}; {unused}" if said else unused
 
 
-def refuse_what_cannot_fit(scenario: Scenario, planned: Plan) -> None:
+def refuse_what_cannot_fit(scenario: Scenario, planned: Plan, room: Room) -> None:
     """Refuse a run that needs more memory than there is, naming the field to change.
 
     Raises:
         InputError: the field, its value and how much is missing.
     """
-    available = int(psutil.virtual_memory().available * _RESERVE)
-    if planned.memory <= available:
+    if planned.memory <= room.memory:
         return
-    need, have = (f"{size / 2**30:.1f} GiB" for size in (planned.memory, available))
+    need, have = (f"{size / 2**30:.1f} GiB" for size in (planned.memory, room.memory))
     if planned.actors * _ACTOR_BYTES > planned.memory / 2:
         value = scenario.placement.clients_per_actor
         remedy = f"that makes {planned.actors} processes and needs {need} of {have}; raise it"

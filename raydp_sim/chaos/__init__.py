@@ -1,0 +1,1 @@
+"""Fault campaigns: a scenario is played while its processes are killed, and has to end the same."""

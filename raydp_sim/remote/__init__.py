@@ -1,0 +1,1 @@
+"""Runs on a cluster that is elsewhere: handed in, followed and brought back over Ray's job API."""

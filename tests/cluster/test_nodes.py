@@ -1,0 +1,36 @@
+"""Three nodes with addresses of their own give what one process gives."""
+
+import pytest
+import yaml
+
+from raydp_sim.run import run
+from tests.cluster.spaces import spaces
+from tests.conftest import assert_identical, scenario, with_placement
+
+pytestmark = [pytest.mark.long, pytest.mark.cluster, pytest.mark.timeout(1200)]
+NOISE = {"kind": "gaussian", "radius": 3.0, "epsilon_local": 1.0, "delta_local": 1e-8}
+MODELS = {
+    "shuffle": {},
+    "local": {"mechanism": NOISE},
+    "central": {"mechanism": {"kind": "central-laplace", "radius": 6.0, "epsilon": 2.0}},
+}
+
+
+@pytest.fixture(scope="module")
+def three():
+    with spaces(3) as made:
+        yield made
+
+
+@pytest.mark.parametrize("trust", MODELS)
+def test_three_nodes_give_what_one_process_gives(trust, three, tmp_path):
+    base = scenario(300, rounds=4, trust=trust, **MODELS[trust])
+    shufflers = 2 if trust == "shuffle" else 1
+    placed = with_placement(base, shufflers, backend="ray", clients_per_actor=50)
+    file = tmp_path / "own.yaml"
+    file.write_text(yaml.safe_dump(placed.document()))
+    run(base, out=tmp_path / "inline")
+    process = three.play(file, tmp_path / "made")
+    said, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, said[-3000:]
+    assert_identical(tmp_path / "inline", tmp_path / "made")
