@@ -54,7 +54,8 @@ class Prediction:
     @property
     def useless(self) -> bool:
         """Whether the run's estimate is no better than the trivial answer."""
-        return self.expected.run >= self.trivial.squared_error
+        # A mechanism of one's own may state its error as a NumPy number.
+        return bool(self.expected.run >= self.trivial.squared_error)
 
     def document(self) -> dict[str, Any]:
         """Return it as the summary has it; see `measured`."""
