@@ -130,10 +130,57 @@ def test_a_cookie_travels_by_tls_only_where_there_is_tls(folder: Path) -> None:
     assert "; secure" in said
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b'{"token"', b'{"other": 1}', b"x" * 9999])
+ODD = (b'{"token": "\\ud800 is half of a letter"}', b"[" * 4000)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"\xff", b'{"token"', b'{"other": 1}', b"x" * 9999, *ODD]
+)
 def test_a_login_that_is_none_is_refused(served, body: bytes) -> None:
     answer = client(served, None).post("/api/login", content=body)
     assert answer.status_code in (400, 413) and "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),  # a program
+        ({"sec-fetch-site": "same-origin", "origin": "http://public.example"}, 200),  # a proxy
+        ({"origin": "http://testserver"}, 200),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),  # another port of the same machine
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+    ],
+)
+def test_no_other_site_signs_anyone_in_or_out(served, headers: dict[str, str], status: int) -> None:
+    asking = browser(served, headers=headers)
+    for path in ("/api/login", "/api/logout"):
+        answer = asking.post(path, json={"token": ALL})
+        assert answer.status_code == status
+        assert ("set-cookie" in answer.headers) == (status == 200)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8800", 200),
+        ("127.0.0.1:9", 200),
+        ("[::1]", 200),
+        ("[::1]:8800", 200),
+        ("evil.example", 421),
+        ("evil.example:8800", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("192.0.2.1", 421),
+        ("", 421),
+    ],
+)
+def test_a_page_for_this_machine_has_no_other_name(folder: Path, host: str, status: int) -> None:
+    asking = client(app(Page(Runs(folder)), GRANTS, here=True))
+    for path in ("/", "/api/runs"):
+        answer = asking.get(path, headers={"host": host})
+        assert answer.status_code == status, path
+        assert answer.headers["X-Frame-Options"] == "DENY"
 
 
 @pytest.mark.parametrize("value", ["x", "%00", "a" * 9000, "=;=", "ü"])

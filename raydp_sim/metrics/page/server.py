@@ -35,13 +35,14 @@ _COMPARED = 8
 _LARGEST = 4096  # bytes of a request
 
 
-def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
+def app(page: Page, grants: Sequence[Grant], secure: bool = False, here: bool = False) -> Starlette:
     """Return the application.
 
     Args:
         page: what there is to see.
         grants: of the tokens.
         secure: whether it is reached by TLS, so that cookies never travel in the clear.
+        here: whether only this machine is served, and so only under its own names.
     """
     runs = page.runs
 
@@ -51,7 +52,8 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
             raise HTTPException(413)
         try:
             token = str(json.loads(await request.body())["token"])
-        except (ValueError, KeyError, TypeError):
+            token.encode()  # half of a surrogate pair is no text
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise HTTPException(400) from None
         if admitted(grants, f"Bearer {token}") is None:
             return JSONResponse({"error": REFUSED}, 401)
@@ -150,7 +152,7 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
         Route("/", static),
         Route("/{name:path}", static),
     ]
-    door = Middleware(Door, grants=list(grants), answering=page.answering)
+    door = Middleware(Door, grants=list(grants), answering=page.answering, here=here)
     return Starlette(routes=routes, middleware=[door])
 
 
