@@ -1,4 +1,4 @@
-"""Who is there when: heat maps over virtual time, from what is released and by groups."""
+"""Who takes part when: heat maps over virtual time, from what is released and by groups."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def span(times: Floats) -> tuple[Floats, float, str]:
 def by_day(seen: Seen) -> Panel | None:
     """Return the reports by hour of the day and day, where a run lasts at least two days.
 
-    When clients are there shows in when their reports come: a release closes when enough have.
+    It is what a reader of the protocol can see of who is there when.
     """
     rows = seen.table("releases", ["time", "batch_size"])
     rows = rows.filter(pc.equal(rows["repetition"], 0))
@@ -61,7 +61,7 @@ def by_day(seen: Seen) -> Panel | None:
     cells[: len(spread) - 1] = spread[:-1]
     return heat_map(
         "hours",
-        "When clients are there, by day and hour",
+        "When reports come, by day and hour",
         "Reports an hour, by the virtual clock; those of a release are spread evenly over the time "
         "since the one before it.",
         ["released"],
@@ -93,7 +93,7 @@ def answering(seen: Seen) -> Panel | None:
     cells = np.stack([_means(time, share, fine & (group == name), edges) for name in names])
     return heat_map(
         "groups",
-        "Who is there, by group",
+        "Who takes part, by group",
         "Mean share of a group's clients whose report is in a release.",
         ["simulation-only"],
         cells,
