@@ -208,5 +208,10 @@ def test_a_token_for_analysts_sees_what_is_released_in_the_dark_on_a_phone(opene
     opened.get_by_role("link", name="Analysts").click()
     rows_of(opened, "[data-panel='analysts-now']", 1)
     assert "analyst-1" not in opened.locator("[data-panel='analysts-now']").inner_text()
+    opened.get_by_role("link", name="Data").click()
+    take = opened.get_by_role("link", name="Download releases as csv")
+    take.wait_for()
+    place = take.bounding_box()
+    assert place is not None and place["x"] + place["width"] <= 390  # without moving the table
     opened.get_by_role("button", name="Sign out").click()
     opened.get_by_label("Token").wait_for()

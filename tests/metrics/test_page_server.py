@@ -3,11 +3,13 @@
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import time
+from http.client import HTTPException
 from pathlib import Path
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 import pyarrow.csv
@@ -28,7 +30,7 @@ from raydp_sim.run import prepare, run
 from raydp_sim.run.spending import epsilons
 from tests.actors.leveled import analysts
 from tests.conftest import scenario
-from tests.metrics.pages import ALL, ANALYST, FIRST, GRANTS, HOSTILE, browser
+from tests.metrics.pages import ALL, ANALYST, FIRST, GRANTS, HOSTILE, browser, certified
 
 pytestmark = pytest.mark.timeout(120, method="thread")
 PATHS = [
@@ -388,6 +390,27 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_the_page_by_tls(folder: Path, tmp_path: Path) -> None:
+    certificate, key = certified(tmp_path)
+    with serving.bound("127.0.0.1", 0, "--at") as listening:
+        server = serving.Server(listening, Runs(folder), GRANTS, certificate, key)
+        url = serving.address("127.0.0.1", listening.getsockname()[1], secure=True)
+        thread = server.start()
+        asked = Request(f"{url}api/runs", headers={"authorization": f"Bearer {ALL}"})
+        vouched = ssl.create_default_context(cafile=certificate)
+        with urlopen(asked, timeout=90, context=vouched) as answer:
+            assert len(json.load(answer)["runs"]) == 3
+        body = json.dumps({"token": ALL}).encode()
+        with urlopen(f"{url}api/login", body, timeout=90, context=vouched) as answer:
+            assert "; secure" in answer.headers["set-cookie"].lower()
+        with pytest.raises(URLError, match="CERTIFICATE_VERIFY_FAILED"):  # nobody vouches for it
+            urlopen(asked, timeout=90)
+        with pytest.raises((OSError, HTTPException)):  # in the clear
+            urlopen(url.replace("https", "http"), timeout=90)
+        server.stop()
+        thread.join()
+
+
 def command(*arguments: str) -> str:
     result = CliRunner().invoke(main, ["serve", *arguments])
     assert result.exit_code == 2, result.output
@@ -415,6 +438,18 @@ def test_without_the_extra_it_says_which(tmp_path: Path, monkeypatch: pytest.Mon
     metrics = {"serve": True, "page": "127.0.0.1:0"}
     with pytest.raises(InputError, match=r"metrics.page is .*raydp-sim\[serve\]"):
         next(prepare(scenario(metrics=metrics), out=tmp_path / "run").play())
+
+
+def test_without_the_extra_a_run_is_served_without_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "_NEEDED", ("no_such_package",))
+    inline = ("--set", "placement.backend=inline", "--set", "task.rounds=2")
+    arguments = ["run", "quickstart", "--serve", *inline, "--out", str(tmp_path / "run")]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    assert "grpc://127.0.0.1:" in result.output and "page at" not in result.output
+    assert result.output.count("pip install 'raydp-sim[serve]'") == 1
 
 
 def test_the_command_says_where_and_ends_with_ctrl_c(folder: Path) -> None:
