@@ -13,6 +13,8 @@ from raydp_sim.metrics.page.seen import Seen
 from raydp_sim.metrics.page.server import app
 from raydp_sim.metrics.page.source import OnDisk
 from raydp_sim.run import run
+from raydp_sim.run.presence import availability
+from raydp_sim.run.spending import epsilons
 from tests.actors.leveled import analysts
 from tests.conftest import scenario
 from tests.metrics.pages import ALL, ANALYST, CHARGES, FIRST, GRANTS, browser
@@ -46,7 +48,10 @@ def without_closed(folder: Path, opened: Grant) -> list[str]:
 
 def asked(folder: Path, token: str, streams: list[str]) -> dict[str, Any]:
     """Every answer about the runs; when files changed is not part of it."""
-    asking = browser(app(Page(Runs(folder)), GRANTS), headers={"authorization": f"Bearer {token}"})
+    asking = browser(
+        app(Page(Runs(folder), epsilons=epsilons, presence=availability), GRANTS),
+        headers={"authorization": f"Bearer {token}"},
+    )
     found: dict[str, Any] = {"runs": asking.get("/api/runs").json()}
     for line in found["runs"]["runs"]:
         del line["updated"]
@@ -55,7 +60,7 @@ def asked(folder: Path, token: str, streams: list[str]) -> dict[str, Any]:
         document = asking.get("/api/run", params={"run": name}).json()
         del document["version"]
         found[name] = document
-        for path in ("scenario", "plot", "ledger"):
+        for path in ("scenario", "plot", "ledger", "availability"):
             answer = asking.get(f"/api/{path}", params={"run": name})
             found[f"{path} {name}"] = answer.status_code, answer.content
         for stream in streams:

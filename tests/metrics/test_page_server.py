@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -27,6 +28,7 @@ from raydp_sim.metrics.page.door import HEADERS
 from raydp_sim.metrics.page.runs import Runs
 from raydp_sim.metrics.page.server import FILES, STATIC, app
 from raydp_sim.run import prepare, run
+from raydp_sim.run.presence import availability
 from raydp_sim.run.spending import epsilons
 from tests.actors.leveled import analysts
 from tests.conftest import scenario
@@ -42,6 +44,7 @@ PATHS = [
     "/api/download?run=mean&stream=releases&format=csv",
     "/api/scenario?run=mean",
     "/api/plot?run=mean",
+    "/api/availability?run=mean",
     "/api/events?run=mean",
     "/api/no-such",
     "/api/",
@@ -341,6 +344,25 @@ def test_what_clients_have_spent_is_worked_out_from_the_ledger(folder: Path) -> 
     assert sum(found["data"][1]) == len(spent) == 200
     assert client(made, ANALYST).get("/api/ledger?run=mean").status_code == 404
     assert client(made).get("/api/run?run=mean").json()["ledger"] is True
+
+
+NIGHTS = {"kind": "diurnal", "low": 0.0, "high": 1.0, "peak": 2.0, "zones": [0.0, 12.0]}
+
+
+def test_who_is_available_is_worked_out_from_the_scenario(folder: Path, tmp_path: Path) -> None:
+    """With these chances, at 2 and at 14 o'clock everyone of one zone is there and none else."""
+    data = {"kind": "gaussian", "dimension": 6, "clip": 1.0}
+    population = {"clients": 400, "data": data, "availability": NIGHTS}
+    run(scenario(rounds=2, population=population), out=tmp_path / "nights")
+    names, shares = availability(tmp_path / "nights", np.array([2.0, 14.0]) * 3600.0)
+    assert names == ("zone-0", "zone-1") and shares.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert availability(folder / "mean", np.array([0.0])) is None  # where everyone always is
+    made = app(Page(Runs(tmp_path), presence=availability), GRANTS)
+    found = client(made).get("/api/availability?run=nights").json()["panel"]
+    assert found["marks"] == ["simulation-only"] and found["y"]["names"] == list(names)
+    assert client(made).get("/api/run?run=nights").json()["availability"] is True
+    assert client(made, ANALYST).get("/api/availability?run=nights").status_code == 404
+    assert client(made, ANALYST).get("/api/run?run=nights").json()["availability"] is False
 
 
 def test_a_damaged_run_hides_no_other(tmp_path: Path) -> None:

@@ -91,6 +91,12 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False, here: bool = 
             raise HTTPException(404)
         return _answered(await run_in_threadpool(page.ledger, seen))
 
+    async def availability(request: Request) -> Response:
+        seen, _ = await _seen(runs, request)
+        if not page.models(seen):
+            raise HTTPException(404)
+        return _answered(await run_in_threadpool(page.availability, seen))
+
     async def compare(request: Request) -> Response:
         names = request.query_params.getlist("run")
         if not 2 <= len(names) <= _COMPARED:
@@ -144,6 +150,7 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False, here: bool = 
         Route("/api/run", run),
         Route("/api/stream", stream),
         Route("/api/ledger", ledger),
+        Route("/api/availability", availability),
         Route("/api/compare", compare),
         Route("/api/download", download),
         Route("/api/scenario", scenario),

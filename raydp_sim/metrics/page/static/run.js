@@ -32,6 +32,7 @@ export class Run {
   async load() {
     this.run = await ask("run", { run: this.name });
     if (this.tab === "privacy" && this.run.ledger) await this.ledger();
+    if (this.tab === "clients" && this.run.availability) await this.availability();
     if (this.tab === "data" && this.stream) this.rows = await ask("stream", { run: this.name, stream: this.stream });
     this.draw();
   }
@@ -40,6 +41,14 @@ export class Run {
   async ledger() {
     const { panel } = await ask("ledger", { run: this.name });
     if (panel) this.run.panels = [...this.run.panels.filter((each) => each.id !== panel.id), panel];
+  }
+
+  // Likewise who could have been asked: before the maps of who was.
+  async availability() {
+    const { panel } = await ask("availability", { run: this.name });
+    if (!panel) return;
+    const at = this.run.panels.findIndex((each) => each.kind === "heat");
+    this.run.panels.splice(at < 0 ? this.run.panels.length : at, 0, panel);
   }
 
   draw() {
