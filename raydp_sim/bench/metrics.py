@@ -18,6 +18,7 @@ from raydp_sim.metrics import parts, streams
 from raydp_sim.metrics.live.access import grant
 from raydp_sim.metrics.live.client import connect
 from raydp_sim.metrics.live.feed import Feed, Serving
+from raydp_sim.metrics.page.serving import available
 from raydp_sim.metrics.writer import Writer
 
 FOLLOWERS, SEGMENTS = 3, 5
@@ -158,7 +159,10 @@ def overhead(progress: Progress = lambda line: None, case: str = "a") -> Figure:
         for pipeline in (served, plain):
             stack.callback(_quietly, pipeline.stop)
         crew = served.crew
-        url, _ = crew.ask(crew.metrics, "serve", Serving(grants=[grant(_TOKEN)]))
+        # With the page too, as `run --serve` has it.
+        page = ("127.0.0.1", 0) if available() else None
+        serving = Serving(grants=[grant(_TOKEN)], page=page)
+        url, _ = crew.ask(crew.metrics, "serve", serving)
         followers = [Follower(url, _TOKEN, "releases") for _ in range(FOLLOWERS)]
         for follower in followers:
             stack.callback(follower.stop)

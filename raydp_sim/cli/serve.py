@@ -10,6 +10,7 @@ from raydp_sim.metrics.live.access import issued
 from raydp_sim.metrics.page import serving
 from raydp_sim.metrics.page.runs import Runs
 from raydp_sim.registry import search_also
+from raydp_sim.run.presence import availability
 from raydp_sim.run.serving import unencrypted
 from raydp_sim.run.spending import epsilons
 from raydp_sim.scenario.sections import host_and_port
@@ -61,7 +62,13 @@ def command(
     with contextlib.closing(serving.bound(host, port, "--at")) as listening:
         try:
             server = serving.Server(
-                listening, Runs(place), given.grants, certificate, key, epsilons=epsilons
+                listening,
+                Runs(place),
+                given.grants,
+                certificate,
+                key,
+                epsilons=epsilons,
+                presence=availability,
             )
         except OSError:
             raise InputError("--certificate or --key is not valid PEM") from None

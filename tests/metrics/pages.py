@@ -1,8 +1,12 @@
 """Runs for tests of the page, and who may see them."""
 
+import shutil
+import subprocess
 import warnings
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from raydp_sim.metrics.live.access import Grant, grant
 from raydp_sim.metrics.page.seen import Seen
@@ -38,3 +42,15 @@ def browser(served: Any, **settings: Any) -> Any:
 def counted() -> Turns:
     """What was counted of a ledger before: nothing."""
     return Turns()
+
+
+def certified(folder: Path) -> tuple[str, str]:
+    """A certificate for this machine and its key, as PEM files."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    certificate, key = str(folder / "cert.pem"), str(folder / "key.pem")
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    files = ["-out", certificate, "-keyout", key]
+    subprocess.run([*command.split(), *subject, *files], check=True, capture_output=True)
+    return certificate, key

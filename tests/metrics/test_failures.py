@@ -1,6 +1,7 @@
 """A full disk, a killed actor: the run stops and says so, no row is lost, none is there twice."""
 
 import errno
+import math
 import threading
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 
 from raydp_sim.cli.main import main
 from raydp_sim.errors import RunError
-from raydp_sim.metrics import connect, parts
+from raydp_sim.metrics import connect, parts, writer
 from raydp_sim.run import prepare, reopen, run
 from tests.conftest import assert_identical, scenario, with_placement
 from tests.metrics.test_live import ALL, playing, watched
@@ -35,7 +36,12 @@ def full(monkeypatch: pytest.MonkeyPatch, name: str, after: int) -> None:
 def test_a_full_disk_stops_a_run_that_is_resumed_to_the_same_rows(
     name: str, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What waits for a part, or the part itself, cannot be written."""
+    """What waits for a part, or the part itself, cannot be written.
+
+    However long a release takes, parts are written at the end: else nothing would wait for one.
+    """
+    monkeypatch.setattr(writer, "_SECONDS", math.inf)
+    monkeypatch.setattr(writer, "_MOST_SECONDS", math.inf)
     base = with_placement(scenario(rounds=8), checkpoint_seconds=0)
     with monkeypatch.context() as patched:
         full(patched, name, after)
@@ -61,6 +67,7 @@ def test_a_full_disk_is_one_line_for_a_person(
 
 
 @pytest.mark.cluster
+@pytest.mark.timeout(600, method="thread")  # Ray starts twice, and others may be busy
 def test_a_killed_metrics_actor_stops_a_run_whose_followers_lose_nothing(
     tmp_path: Path, ray_session: None
 ) -> None:

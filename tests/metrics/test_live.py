@@ -1,9 +1,7 @@
 """Following a run over Arrow Flight: every row once, to those it is for, whatever others do."""
 
 import contextlib
-import shutil
 import socket
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -21,6 +19,7 @@ from raydp_sim.metrics.writer import Writer
 from raydp_sim.privacy.ledger import store as ledger
 from raydp_sim.run import Run, prepare, reopen
 from tests.conftest import scenario
+from tests.metrics.pages import certified
 from tests.metrics.test_parts import row
 
 # Who waits for rows waits inside of gRPC, where no signal is heard.
@@ -186,14 +185,8 @@ def test_addresses_and_tokens_that_are_missing_are_named(monkeypatch) -> None:
 
 
 def test_tls_with_a_certificate_of_the_users(tmp_path: Path) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl to make a certificate with")
-    certificate, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1"
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    files = ["-out", certificate, "-keyout", key]
-    subprocess.run([*command.split(), *subject, *files], check=True, capture_output=True)
-    tls = {"certificate": certificate, "key": key}
+    tls = dict(zip(("certificate", "key"), certified(tmp_path), strict=True))
+    certificate = tls["certificate"]
     with served(tmp_path / "metrics", **tls) as (made, feed):
         assert feed.url.startswith("grpc+tls://")
         made.row("timing", row(0))

@@ -13,6 +13,7 @@ import pytest
 from raydp_sim.metrics.page import serving
 from raydp_sim.metrics.page.runs import Runs
 from raydp_sim.run import Run, prepare, run
+from raydp_sim.run.presence import availability
 from tests.actors.leveled import analysts
 from tests.conftest import scenario
 from tests.metrics.pages import ALL, ANALYST, GRANTS, HOSTILE
@@ -62,12 +63,15 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The page of a folder with a few runs."""
     folder = tmp_path_factory.mktemp("runs")
     run(scenario(rounds=5), out=folder / "first")
-    run(scenario(rounds=8, seed=12), out=folder / "second")
+    nights = {"kind": "diurnal", "low": 0.2, "high": 1.0, "zones": [0.0, 12.0]}
+    data = {"kind": "gaussian", "dimension": 6, "clip": 1.0}
+    people = {"clients": 200, "data": data, "availability": nights}
+    run(scenario(rounds=8, seed=12, population=people), out=folder / "second")
     run(analysts(rounds=3), out=folder / "levels")
     hostile = scenario(rounds=2).model_copy(update={"description": f"{HOSTILE}<img src=x>"})
     run(hostile, out=folder / HOSTILE)
     with serving.bound("127.0.0.1", 0, "--at") as listening:
-        server = serving.Server(listening, Runs(folder), GRANTS)
+        server = serving.Server(listening, Runs(folder), GRANTS, presence=availability)
         thread = server.start()
         yield serving.address("127.0.0.1", listening.getsockname()[1], secure=False)
         server.stop()
@@ -167,6 +171,19 @@ def test_a_run_named_like_a_script_shows_as_text(opened, address) -> None:
     opened.get_by_text("kind: gaussian").wait_for()
 
 
+def test_who_is_available_is_shown_once(opened, address) -> None:
+    sign_in(opened, address)
+    opened.get_by_role("link", name="second").wait_for()
+    opened.goto(f"{address}#/run/second/clients")
+    there = opened.locator("[data-panel='availability']")
+    there.wait_for()
+    opened.get_by_role("link", name="Results").click()
+    opened.locator("[data-panel='how-far-off-the-estimate-is']").wait_for()
+    opened.get_by_role("link", name="Clients").click()
+    there.first.wait_for()
+    assert there.count() == 1
+
+
 def test_runs_are_found_compared_and_taken_away_by_keyboard(opened, address, tmp_path) -> None:
     sign_in(opened, address)
     opened.get_by_role("link", name="second").wait_for()
@@ -208,5 +225,10 @@ def test_a_token_for_analysts_sees_what_is_released_in_the_dark_on_a_phone(opene
     opened.get_by_role("link", name="Analysts").click()
     rows_of(opened, "[data-panel='analysts-now']", 1)
     assert "analyst-1" not in opened.locator("[data-panel='analysts-now']").inner_text()
+    opened.get_by_role("link", name="Data").click()
+    take = opened.get_by_role("link", name="Download releases as csv")
+    take.wait_for()
+    place = take.bounding_box()
+    assert place is not None and place["x"] + place["width"] <= 390  # without moving the table
     opened.get_by_role("button", name="Sign out").click()
     opened.get_by_label("Token").wait_for()

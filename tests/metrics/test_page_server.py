@@ -3,13 +3,16 @@
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import time
+from http.client import HTTPException
 from pathlib import Path
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -25,10 +28,11 @@ from raydp_sim.metrics.page.door import HEADERS
 from raydp_sim.metrics.page.runs import Runs
 from raydp_sim.metrics.page.server import FILES, STATIC, app
 from raydp_sim.run import prepare, run
+from raydp_sim.run.presence import availability
 from raydp_sim.run.spending import epsilons
 from tests.actors.leveled import analysts
 from tests.conftest import scenario
-from tests.metrics.pages import ALL, ANALYST, FIRST, GRANTS, HOSTILE, browser
+from tests.metrics.pages import ALL, ANALYST, FIRST, GRANTS, HOSTILE, browser, certified
 
 pytestmark = pytest.mark.timeout(120, method="thread")
 PATHS = [
@@ -40,6 +44,7 @@ PATHS = [
     "/api/download?run=mean&stream=releases&format=csv",
     "/api/scenario?run=mean",
     "/api/plot?run=mean",
+    "/api/availability?run=mean",
     "/api/events?run=mean",
     "/api/no-such",
     "/api/",
@@ -130,10 +135,57 @@ def test_a_cookie_travels_by_tls_only_where_there_is_tls(folder: Path) -> None:
     assert "; secure" in said
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b'{"token"', b'{"other": 1}', b"x" * 9999])
+ODD = (b'{"token": "\\ud800 is half of a letter"}', b"[" * 4000)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"\xff", b'{"token"', b'{"other": 1}', b"x" * 9999, *ODD]
+)
 def test_a_login_that_is_none_is_refused(served, body: bytes) -> None:
     answer = client(served, None).post("/api/login", content=body)
     assert answer.status_code in (400, 413) and "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),  # a program
+        ({"sec-fetch-site": "same-origin", "origin": "http://public.example"}, 200),  # a proxy
+        ({"origin": "http://testserver"}, 200),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),  # another port of the same machine
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+    ],
+)
+def test_no_other_site_signs_anyone_in_or_out(served, headers: dict[str, str], status: int) -> None:
+    asking = browser(served, headers=headers)
+    for path in ("/api/login", "/api/logout"):
+        answer = asking.post(path, json={"token": ALL})
+        assert answer.status_code == status
+        assert ("set-cookie" in answer.headers) == (status == 200)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8800", 200),
+        ("127.0.0.1:9", 200),
+        ("[::1]", 200),
+        ("[::1]:8800", 200),
+        ("evil.example", 421),
+        ("evil.example:8800", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("192.0.2.1", 421),
+        ("", 421),
+    ],
+)
+def test_a_page_for_this_machine_has_no_other_name(folder: Path, host: str, status: int) -> None:
+    asking = client(app(Page(Runs(folder)), GRANTS, here=True))
+    for path in ("/", "/api/runs"):
+        answer = asking.get(path, headers={"host": host})
+        assert answer.status_code == status, path
+        assert answer.headers["X-Frame-Options"] == "DENY"
 
 
 @pytest.mark.parametrize("value", ["x", "%00", "a" * 9000, "=;=", "ü"])
@@ -294,6 +346,25 @@ def test_what_clients_have_spent_is_worked_out_from_the_ledger(folder: Path) -> 
     assert client(made).get("/api/run?run=mean").json()["ledger"] is True
 
 
+NIGHTS = {"kind": "diurnal", "low": 0.0, "high": 1.0, "peak": 2.0, "zones": [0.0, 12.0]}
+
+
+def test_who_is_available_is_worked_out_from_the_scenario(folder: Path, tmp_path: Path) -> None:
+    """With these chances, at 2 and at 14 o'clock everyone of one zone is there and none else."""
+    data = {"kind": "gaussian", "dimension": 6, "clip": 1.0}
+    population = {"clients": 400, "data": data, "availability": NIGHTS}
+    run(scenario(rounds=2, population=population), out=tmp_path / "nights")
+    names, shares = availability(tmp_path / "nights", np.array([2.0, 14.0]) * 3600.0)
+    assert names == ("zone-0", "zone-1") and shares.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert availability(folder / "mean", np.array([0.0])) is None  # where everyone always is
+    made = app(Page(Runs(tmp_path), presence=availability), GRANTS)
+    found = client(made).get("/api/availability?run=nights").json()["panel"]
+    assert found["marks"] == ["simulation-only"] and found["y"]["names"] == list(names)
+    assert client(made).get("/api/run?run=nights").json()["availability"] is True
+    assert client(made, ANALYST).get("/api/availability?run=nights").status_code == 404
+    assert client(made, ANALYST).get("/api/run?run=nights").json()["availability"] is False
+
+
 def test_a_damaged_run_hides_no_other(tmp_path: Path) -> None:
     for name in ("fine", "broken"):
         run(scenario(rounds=2), out=tmp_path / name)
@@ -341,6 +412,27 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_the_page_by_tls(folder: Path, tmp_path: Path) -> None:
+    certificate, key = certified(tmp_path)
+    with serving.bound("127.0.0.1", 0, "--at") as listening:
+        server = serving.Server(listening, Runs(folder), GRANTS, certificate, key)
+        url = serving.address("127.0.0.1", listening.getsockname()[1], secure=True)
+        thread = server.start()
+        asked = Request(f"{url}api/runs", headers={"authorization": f"Bearer {ALL}"})
+        vouched = ssl.create_default_context(cafile=certificate)
+        with urlopen(asked, timeout=90, context=vouched) as answer:
+            assert len(json.load(answer)["runs"]) == 3
+        body = json.dumps({"token": ALL}).encode()
+        with urlopen(f"{url}api/login", body, timeout=90, context=vouched) as answer:
+            assert "; secure" in answer.headers["set-cookie"].lower()
+        with pytest.raises(URLError, match="CERTIFICATE_VERIFY_FAILED"):  # nobody vouches for it
+            urlopen(asked, timeout=90)
+        with pytest.raises((OSError, HTTPException)):  # in the clear
+            urlopen(url.replace("https", "http"), timeout=90)
+        server.stop()
+        thread.join()
+
+
 def command(*arguments: str) -> str:
     result = CliRunner().invoke(main, ["serve", *arguments])
     assert result.exit_code == 2, result.output
@@ -368,6 +460,18 @@ def test_without_the_extra_it_says_which(tmp_path: Path, monkeypatch: pytest.Mon
     metrics = {"serve": True, "page": "127.0.0.1:0"}
     with pytest.raises(InputError, match=r"metrics.page is .*raydp-sim\[serve\]"):
         next(prepare(scenario(metrics=metrics), out=tmp_path / "run").play())
+
+
+def test_without_the_extra_a_run_is_served_without_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "_NEEDED", ("no_such_package",))
+    inline = ("--set", "placement.backend=inline", "--set", "task.rounds=2")
+    arguments = ["run", "quickstart", "--serve", *inline, "--out", str(tmp_path / "run")]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    assert "grpc://127.0.0.1:" in result.output and "page at" not in result.output
+    assert result.output.count("pip install 'raydp-sim[serve]'") == 1
 
 
 def test_the_command_says_where_and_ends_with_ctrl_c(folder: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from raydp_sim.errors import InputError
 from raydp_sim.metrics.live.access import Grant
-from raydp_sim.metrics.page import documents, turns
+from raydp_sim.metrics.page import crowd, documents, turns
 from raydp_sim.metrics.page.runs import Runs
 from raydp_sim.metrics.page.seen import Seen
 from raydp_sim.metrics.page.turns import Turns
@@ -26,6 +26,8 @@ Watched = Callable[[int], None]
 """Is told of one more, of one less, or with 0 that there still are as many."""
 Epsilons = Callable[[Path], Any]
 """Returns the epsilon of every client of a run directory; what a scenario says is needed for it."""
+Presence = Callable[[Path, Any], Any]
+"""Returns who is there at moments of virtual time, group by group; None if everyone always is."""
 
 
 class Page:
@@ -36,6 +38,7 @@ class Page:
         watched: is told who looks, so that a process does not end before they have seen the end.
         answering: is told of answers that are being made, likewise.
         epsilons: works out what every client of a run directory has spent; None: nobody does.
+        presence: works out which clients were there when, likewise.
     """
 
     def __init__(
@@ -44,8 +47,9 @@ class Page:
         watched: Watched | None = None,
         answering: Watched | None = None,
         epsilons: Epsilons | None = None,
+        presence: Presence | None = None,
     ) -> None:
-        self.runs, self.epsilons = runs, epsilons
+        self.runs, self.epsilons, self.presence = runs, epsilons, presence
         self.watched = watched or (lambda change: None)
         self.answering = answering or (lambda change: None)
         self._answers: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
@@ -79,7 +83,8 @@ class Page:
 
         def made() -> dict[str, Any]:
             whole = seen.charged and self.epsilons is not None
-            return {**documents.run(seen, counted), "ledger": whole}
+            model = self.models(seen)
+            return {**documents.run(seen, counted), "ledger": whole, "availability": model}
 
         return self._kept(seen, "run", made)
 
@@ -98,6 +103,25 @@ class Page:
                 return {"panel": None}
 
         return self._kept(seen, "ledger", made, self._ledgers)
+
+    def models(self, seen: Seen) -> bool:
+        """Say whether this token may know who was there, which only a simulation knows."""
+        return seen.simulated and seen.released and self.presence is not None
+
+    def availability(self, seen: Seen) -> bytes:
+        """Return who was there when, as a panel; the scenario says so."""
+
+        def made() -> dict[str, Any]:
+            assert self.presence is not None
+            if (times := crowd.moments(seen)) is None:
+                return {"panel": None}
+            try:
+                found = self.presence(seen.source.path, times)
+            except InputError:
+                found = None
+            return {"panel": None if found is None else crowd.there(times, *found)}
+
+        return self._kept(seen, "availability", made, self._ledgers)
 
     def stream(self, seen: Seen, name: str) -> bytes:
         """Return a stream: its last rows, and lines."""

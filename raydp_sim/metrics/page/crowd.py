@@ -1,5 +1,6 @@
-"""Who is there when: heat maps over virtual time, from what is released and by groups."""
+"""Who takes part when: heat maps over virtual time, from what is released and by groups."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def span(times: Floats) -> tuple[Floats, float, str]:
 def by_day(seen: Seen) -> Panel | None:
     """Return the reports by hour of the day and day, where a run lasts at least two days.
 
-    When clients are there shows in when their reports come: a release closes when enough have.
+    It is what a reader of the protocol can see of who is there when.
     """
     rows = seen.table("releases", ["time", "batch_size"])
     rows = rows.filter(pc.equal(rows["repetition"], 0))
@@ -61,7 +62,7 @@ def by_day(seen: Seen) -> Panel | None:
     cells[: len(spread) - 1] = spread[:-1]
     return heat_map(
         "hours",
-        "When clients are there, by day and hour",
+        "When reports come, by day and hour",
         "Reports an hour, by the virtual clock; those of a release are spread evenly over the time "
         "since the one before it.",
         ["released"],
@@ -93,13 +94,48 @@ def answering(seen: Seen) -> Panel | None:
     cells = np.stack([_means(time, share, fine & (group == name), edges) for name in names])
     return heat_map(
         "groups",
-        "Who is there, by group",
+        "Who takes part, by group",
         "Mean share of a group's clients whose report is in a release.",
         ["simulation-only"],
         cells,
         names,
         {"label": "virtual time", "unit": unit, "from": 0.0, "to": float(edges[-1] / scale)},
         "share of the group",
+    )
+
+
+def moments(seen: Seen) -> Floats | None:
+    """Return the middles of the cells of virtual time; None before the first release."""
+    rows = seen.table("releases", ["time"])
+    rows = rows.filter(pc.equal(rows["repetition"], 0))
+    if not rows.num_rows:
+        return None
+    edges, _, _ = span(seen.column(rows, "time"))
+    return (edges[:-1] + edges[1:]) / 2.0
+
+
+def there(times: Floats, names: Sequence[str], shares: Floats) -> Panel:
+    """Return by group and virtual time the share of its clients that could take part.
+
+    Args:
+        times: as of `moments`.
+        names: of the groups.
+        shares: of each group's clients, by moment.
+    """
+    last = float(times[-1] + times[0])
+    scale, unit = next(
+        ((size, word) for size, word in _UNITS if last >= 2.0 * size), (1.0, "seconds")
+    )
+    return heat_map(
+        "availability",
+        "Who is available",
+        "Share of the clients that could be asked in the middle of each cell, whether or not they "
+        "were; of a large population some thousands are looked at.",
+        ["simulation-only"],
+        shares[:_GROUPS],
+        [*names[:_GROUPS]],
+        {"label": "virtual time", "unit": unit, "from": 0.0, "to": last / scale},
+        "share available",
     )
 
 

@@ -2,6 +2,8 @@
 
 import base64
 import binascii
+import ipaddress
+import socket
 import traceback
 from collections.abc import Sequence
 from http.cookies import CookieError, SimpleCookie
@@ -28,6 +30,7 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 REFUSED = "a valid token is needed"
+ELSEWHERE = "this page is for this machine only: open it as localhost or 127.0.0.1"
 _OPEN = ("/api/login", "/api/logout")
 _UNCOUNTED = ("/api/events",)  # which lasts as long as somebody looks
 
@@ -72,6 +75,33 @@ def bearer(headers: Headers, port: int | None) -> str | None:
     return None if found is None else f"Bearer {unpacked(found.value)}"
 
 
+def is_here(host: str) -> bool:
+    """Say whether a Host header names this machine.
+
+    A stranger's name may be made to lead here, so that the stranger's page and this one are the
+    same place to a browser.
+
+    Example:
+        >>> [is_here(host) for host in ("localhost:8800", "127.0.0.1", "[::1]:80", "evil.example")]
+        [True, True, True, False]
+    """
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    if name.lower() in ("localhost", socket.gethostname().lower()):
+        return True
+    try:
+        return ipaddress.ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
+
+
+def from_elsewhere(headers: Headers) -> bool:
+    """Say whether another site's page sent a request; programs that are no browser do not say."""
+    if (said := headers.get("sec-fetch-site")) is not None:
+        return said not in ("same-origin", "none")
+    origin = headers.get("origin")
+    return origin is not None and origin.partition("//")[2] != headers.get("host")
+
+
 class Door:
     """Lets requests for data in only with a token, and gives every answer its headers.
 
@@ -79,10 +109,13 @@ class Door:
         app: what is behind it.
         grants: of the tokens that there are.
         answering: is told of answers that are being made.
+        here: whether only this machine is served, and so only under its own names.
     """
 
-    def __init__(self, app: Any, grants: Sequence[Grant], answering: Watched) -> None:
-        self.app, self.grants, self.answering = app, grants, answering
+    def __init__(
+        self, app: Any, grants: Sequence[Grant], answering: Watched, here: bool = False
+    ) -> None:
+        self.app, self.grants, self.answering, self.here = app, grants, answering, here
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
@@ -96,17 +129,25 @@ class Door:
             nonlocal began
             began = True
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
+                answered = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
-                    headers[name] = value
-                if "cache-control" not in headers:
-                    headers["Cache-Control"] = "no-store"
+                    answered[name] = value
+                if "cache-control" not in answered:
+                    answered["Cache-Control"] = "no-store"
             await send(message)
 
         path: str = scope["path"]
+        headers = Headers(scope=scope)
+        if self.here and not is_here(headers.get("host", "")):
+            await JSONResponse({"error": ELSEWHERE}, 421)(scope, receive, sending)
+            return
+        if path in _OPEN and from_elsewhere(headers):
+            # Nobody else's page signs anyone in or out.
+            await JSONResponse({"error": "sent by another site"}, 403)(scope, receive, sending)
+            return
         if path.startswith("/api/") and path not in _OPEN:
             port = (scope.get("server") or (None, None))[1]
-            grant = admitted(self.grants, bearer(Headers(scope=scope), port))
+            grant = admitted(self.grants, bearer(headers, port))
             if grant is None:
                 # The same whatever was asked for: not even what exists is told.
                 answer = JSONResponse({"error": REFUSED}, 401)

@@ -35,13 +35,14 @@ _COMPARED = 8
 _LARGEST = 4096  # bytes of a request
 
 
-def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
+def app(page: Page, grants: Sequence[Grant], secure: bool = False, here: bool = False) -> Starlette:
     """Return the application.
 
     Args:
         page: what there is to see.
         grants: of the tokens.
         secure: whether it is reached by TLS, so that cookies never travel in the clear.
+        here: whether only this machine is served, and so only under its own names.
     """
     runs = page.runs
 
@@ -51,7 +52,8 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
             raise HTTPException(413)
         try:
             token = str(json.loads(await request.body())["token"])
-        except (ValueError, KeyError, TypeError):
+            token.encode()  # half of a surrogate pair is no text
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise HTTPException(400) from None
         if admitted(grants, f"Bearer {token}") is None:
             return JSONResponse({"error": REFUSED}, 401)
@@ -88,6 +90,12 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
         if not seen.charged or page.epsilons is None:
             raise HTTPException(404)
         return _answered(await run_in_threadpool(page.ledger, seen))
+
+    async def availability(request: Request) -> Response:
+        seen, _ = await _seen(runs, request)
+        if not page.models(seen):
+            raise HTTPException(404)
+        return _answered(await run_in_threadpool(page.availability, seen))
 
     async def compare(request: Request) -> Response:
         names = request.query_params.getlist("run")
@@ -142,6 +150,7 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
         Route("/api/run", run),
         Route("/api/stream", stream),
         Route("/api/ledger", ledger),
+        Route("/api/availability", availability),
         Route("/api/compare", compare),
         Route("/api/download", download),
         Route("/api/scenario", scenario),
@@ -150,7 +159,7 @@ def app(page: Page, grants: Sequence[Grant], secure: bool = False) -> Starlette:
         Route("/", static),
         Route("/{name:path}", static),
     ]
-    door = Middleware(Door, grants=list(grants), answering=page.answering)
+    door = Middleware(Door, grants=list(grants), answering=page.answering, here=here)
     return Starlette(routes=routes, middleware=[door])
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import ipaddress
 import os
 import socket
 import threading
@@ -69,7 +70,9 @@ class Server:
         from raydp_sim.metrics.page.answers import Page
         from raydp_sim.metrics.page.server import app
 
-        made = app(Page(runs, **hooks), grants, secure=certificate is not None)
+        # Listening at every address, ours may have any name.
+        here = ipaddress.ip_address(listening.getsockname()[0]).is_loopback
+        made = app(Page(runs, **hooks), grants, secure=certificate is not None, here=here)
         config = uvicorn.Config(
             made,
             log_config=None,

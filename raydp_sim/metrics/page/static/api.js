@@ -56,7 +56,9 @@ export function follow(given, act, said) {
   source.addEventListener("open", () => { failed = 0; said(null); });
   source.addEventListener("error", () => {
     failed += 1;
-    if (open) said(new Error(failed > 2 ? "the server has ended; this is what it showed last" : "waiting for the server"));
+    // Refused, not out of reach: asking says why, such as that the token is no longer good.
+    if (open && source.readyState === EventSource.CLOSED) act().then(() => said(new Error("no longer live: reload the page")), said);
+    else if (open) said(new Error(failed > 2 ? "the server has ended; this is what it showed last" : "waiting for the server"));
   });
   source.addEventListener("end", () => { said(null); source.close(); });
   return () => { open = false; source.close(); clearTimeout(timer); };

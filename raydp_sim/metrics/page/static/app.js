@@ -50,6 +50,7 @@ async function route() {
   keep(from);
   if (page instanceof Run && from && page.shows(parsed().parts)) { try { await page.load(); } catch (error) { shell.said(error); } return; }
   page?.destroy();
+  status.textContent = "";
   replace(main, h("p", { class: "empty", text: "Loading" }));
   const place = parsed();
   try {
@@ -63,6 +64,7 @@ async function route() {
     if (error instanceof Refused) { signIn(); return; }
     page?.destroy();
     page = null;
+    status.textContent = "";
     replace(main, h("div", { class: "empty" }, h("p", { text: error.message }), h("p", {}, h("a", { href: "#/", text: "Back to the runs" }))));
   }
 }

@@ -30,16 +30,23 @@ export class Run {
   }
 
   async load() {
-    this.run = await ask("run", { run: this.name });
-    if (this.tab === "privacy" && this.run.ledger) await this.ledger();
-    if (this.tab === "data" && this.stream) this.rows = await ask("stream", { run: this.name, stream: this.stream });
+    const run = await ask("run", { run: this.name }), { tab, stream } = this;
+    // Worked out from the whole ledger, or the scenario, and so only for whoever looks.
+    if (tab === "privacy" && run.ledger) this.added(run, null, (await ask("ledger", { run: this.name })).panel);
+    if (tab === "clients" && run.availability) this.added(run, "heat", (await ask("availability", { run: this.name })).panel);
+    const rows = tab === "data" && stream ? await ask("stream", { run: this.name, stream }) : null;
+    // Two may be under way at once; each has a document of its own, and one of a part that was left is not shown.
+    if (tab !== this.tab || stream !== this.stream) return;
+    Object.assign(this, { run, rows });
     this.draw();
   }
 
-  // What each client has spent is worked out from the whole ledger, and so only for whoever looks.
-  async ledger() {
-    const { panel } = await ask("ledger", { run: this.name });
-    if (panel) this.run.panels = [...this.run.panels.filter((each) => each.id !== panel.id), panel];
+  // In place of one that says less; before the first of a kind, or last.
+  added(run, kind, panel) {
+    if (!panel) return;
+    run.panels = run.panels.filter((each) => each.id !== panel.id);
+    const at = run.panels.findIndex((each) => each.kind === kind);
+    run.panels.splice(at < 0 ? run.panels.length : at, 0, panel);
   }
 
   draw() {
