@@ -134,6 +134,11 @@ class PooledData(Dataset):
         mine = Labelled(pool.features, pool.labels, there[own], tested) if widest else None
         return Labelled(pool.features, pool.labels, there[index], kept, mine)
 
+    @property
+    def shared(self) -> bool:
+        """Whether some sample is dealt to more than one client."""
+        return self._clients is not None and self._clients > len(self._sizes)
+
     def labels(self) -> int:
         """Return how many classes there are."""
         return int(self.train().labels.max()) + 1

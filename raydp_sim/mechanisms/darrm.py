@@ -5,9 +5,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from raydp_sim.errors import InputError
+from raydp_sim.errors import InputError, bad_field
 from raydp_sim.mechanisms.ballot import Ballot
-from raydp_sim.mechanisms.base import Floats, Positive
+from raydp_sim.mechanisms.base import Floats, Mechanism, Positive
 from raydp_sim.mechanisms.ensembles.choice import Noise, chosen
 from raydp_sim.mechanisms.ensembles.error import says_one
 from raydp_sim.mechanisms.ensembles.worst_cases import Ensemble
@@ -136,6 +136,19 @@ class Darrm(Ballot):
     def release(self) -> EnsembleRelease:
         """Return the same: no more is known of it than (epsilon, delta)."""
         return self.event()
+
+    def calibrated(self, releases: int) -> Mechanism:
+        """Share the target out; refuse one that fixed votes exceed however it is shared out."""
+        made = super().calibrated(releases)
+        if self.target is not None and self.votes == "fixed" and isinstance(made, Darrm):
+            spent = made.event()
+            if spent.epsilon > self.target.epsilon or spent.delta > self.target.delta:
+                remedy = (
+                    f"fixed votes cost ({spent.epsilon:g}, {spent.delta:g}) whatever is released "
+                    "of them; raise it, or lower vote_epsilon and vote_delta"
+                )
+                raise bad_field("mechanism.target.epsilon", self.target.epsilon, remedy)
+        return made
 
     def losses(self) -> None:
         """State none: nothing is shuffled."""

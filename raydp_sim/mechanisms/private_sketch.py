@@ -90,6 +90,9 @@ class PrivateSketch(Mechanism, Joint):
     @model_validator(mode="after")
     def _can_be_sketched(self) -> "PrivateSketch":
         d = self.dimension
+        for name, unless in (("coordinates", None), ("rotated_radius", "tight")):
+            if self.inner == "privunit" and getattr(self, name) != unless:
+                raise ValueError(f"{name} is {getattr(self, name)}, but inner 'privunit' has none")
         if d is not None and self.kept > d:
             raise ValueError(f"kept is {self.kept}, but vectors have {d} numbers; keep fewer")
         if d is not None and self.sketch == "rand-proj" and projection.padded(d) != d:

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from raydp_sim.datasets import DATASETS
 from raydp_sim.datasets.base import Dataset
 from raydp_sim.datasets.labelled import Labelled
+from raydp_sim.datasets.pooled import PooledData
 from raydp_sim.model import Model
 from raydp_sim.population.availability import AVAILABILITY
 from raydp_sim.population.availability.always import Always
@@ -135,6 +136,12 @@ class Population(Model):
             else:
                 held[rows] = own
         return held
+
+    @property
+    def shares_samples(self) -> bool:
+        """Whether a labelled sample may be held by more than one client."""
+        # Groups with data of their own are dealt the same pool, each from its start.
+        return isinstance(self.data, PooledData) and (self.data.shared or bool(self.group_data))
 
     @cached_property
     def devices(self) -> Devices:

@@ -122,6 +122,21 @@ def check_categories(scenario: Scenario) -> None:
         raise bad_field("mechanism.categories", domain.choices, remedy)
 
 
+def check_records(scenario: Scenario) -> None:
+    """Refuse to call records disjoint that several clients hold: one vote is not all they cost.
+
+    Raises:
+        InputError: names the field, its value and the remedy.
+    """
+    records = getattr(scenario.mechanism, "records", None)
+    if records == "disjoint" and scenario.population.shares_samples:
+        remedy = (
+            "samples are dealt to more than one client (population.data.overlap or group_data); "
+            "say shared, or deal each once"
+        )
+        raise bad_field("mechanism.records", records, remedy)
+
+
 def check_reach(scenario: Scenario) -> None:
     """Refuse a population of which too few can ever come; its models must be known to be sound."""
     population, policy = scenario.population, scenario.participation

@@ -17,7 +17,12 @@ from raydp_sim.scenario.accounting import planned_releases
 from raydp_sim.scenario.batches import with_least_batch
 from raydp_sim.scenario.bound import bound_mechanism, setting_of
 from raydp_sim.scenario.document import overridden, read
-from raydp_sim.scenario.feasible import check_categories, check_participation, check_reach
+from raydp_sim.scenario.feasible import (
+    check_categories,
+    check_participation,
+    check_reach,
+    check_records,
+)
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.scenario.keys import known_keys
 from raydp_sim.scenario.leveled import check_levels
@@ -88,6 +93,7 @@ def _check_combination(scenario: Scenario) -> None:
         raise InputError(f"population.{wrong}")
     check_reach(scenario)
     check_categories(scenario)
+    check_records(scenario)
     rows = data.rows()
     if rows is not None and rows < clients:
         raise bad_field("population.clients", clients, f"the data hold only {rows} rows; lower it")

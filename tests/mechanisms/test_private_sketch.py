@@ -146,6 +146,8 @@ def test_sketch_and_privunit_take_a_sixteenth_of_the_bits_for_little_more_error(
         ({"epsilon_local": None}, "exactly one of epsilon_local"),
         ({"inner": "laplace"}, "inner"),
         ({"inner": "l2"}, "clients is missing"),
+        ({"inner": "privunit", "coordinates": 2}, "coordinates is 2, but inner 'privunit'"),
+        ({"inner": "privunit", "rotated_radius": 1.5}, "rotated_radius is 1.5, but inner"),
     ],
 )
 def test_bad_input_is_refused_by_name(changes, says):

@@ -50,9 +50,15 @@ def slope(kind: Similarity, clients: int, known: float | None = None) -> float:
         return 1.0
     if kind == "avg":
         return 0.5 * clients / (clients - 1)
-    if known is None or not math.isfinite(known):
-        raise bad_field("correlation", known, "give R for similarity: opt, or choose avg")
+    check_known(kind, known)
+    assert known is not None
     return min(max(known, 0.0) / (clients - 1), 1.0)
+
+
+def check_known(kind: Similarity, known: float | None) -> None:
+    """Refuse `opt` without R."""
+    if kind == "opt" and (known is None or not math.isfinite(known)):
+        raise bad_field("correlation", known, "give R for similarity: opt, or choose avg")
 
 
 def check_sizes(clients: int, kept: int, dimension: int) -> None:

@@ -6,12 +6,13 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.parts.exact import exact_sum, exact_value, unit
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.mechanisms.sketching.similarity import Similarity, slope
+from raydp_sim.mechanisms.sketching.similarity import Similarity, check_known
 from raydp_sim.metrics.streams import released, simulation_only
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.tasks.base import Answer, Arrays, Ask, Batch, Floats, Formed, Setting, Task, Truth
@@ -37,6 +38,14 @@ class Iterated(Task):
     correlation: float | None = None
     side: Annotated[int, Field(ge=1, le=256)] | None = None
     centre: bool = False
+
+    @model_validator(mode="after")
+    def _known(self) -> "Iterated":
+        try:
+            check_known(self.similarity, self.correlation)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        return self
 
     # What an algorithm says.
 
@@ -82,7 +91,6 @@ class Iterated(Task):
     def init(self, setting: Setting) -> Arrays:
         """Start where the algorithm says; refuse what cannot be decoded before anything is sent."""
         check_mechanism(setting.mechanism)
-        slope(self.similarity, setting.clients, self.correlation)
         return {
             "iteration": np.zeros((), np.int64),
             "point": self.start(setting),

@@ -5,9 +5,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from raydp_sim.errors import InputError
+from raydp_sim.errors import InputError, bad_field
 from raydp_sim.random import Stream
-from raydp_sim.tasks.base import Floats, Setting
+from raydp_sim.tasks.base import Floats, Planned, Setting
 from raydp_sim.tasks.sketching.iterated import Iterated
 from raydp_sim.tasks.sketching.samples import public
 
@@ -43,6 +43,20 @@ class KMeans(Iterated):
             "mechanism": {"kind": "rand-proj", "kept": 4, "radius": 10.0},
         },
     )
+
+    def plan(self, setting: Setting) -> tuple[Planned, ...]:
+        """Return the iterations; refuse reports of which a client would owe one for every cluster.
+
+        No account here adds up several values of one client that hide all of its data.
+        """
+        mechanism = setting.mechanism
+        if mechanism.guarantee != "none" and self.clusters > 1:
+            remedy = (
+                f"task '{self.kind}' sends {self.clusters} reports of each client at once, which "
+                "no account covers; use a sketch without noise and privacy.guarantee: none"
+            )
+            raise bad_field("mechanism.kind", mechanism.kind, remedy)
+        return super().plan(setting)
 
     def start(self, setting: Setting) -> Floats:
         """Pick centroids among the held-out samples, far ones first (k-means++)."""

@@ -6,11 +6,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import model_validator
 
+from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.parts.exact import exact_sum, exact_value, unit
 from raydp_sim.mechanisms.randomizer import Randomizer
-from raydp_sim.mechanisms.sketching.similarity import Similarity, slope
+from raydp_sim.mechanisms.sketching.similarity import Similarity, check_known
 from raydp_sim.metrics.streams import released, simulation_only
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.tasks.base import Answer, Arrays, Ask, Batch, Floats, Formed, Setting, Task, Truth
@@ -61,10 +63,17 @@ class SketchedMean(Task):
     similarity: Similarity = "avg"
     correlation: float | None = None
 
+    @model_validator(mode="after")
+    def _known(self) -> "SketchedMean":
+        try:
+            check_known(self.similarity, self.correlation)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        return self
+
     def init(self, setting: Setting) -> Arrays:
         """Start with no releases; refuse what cannot be decoded before anything is sent."""
         check_mechanism(setting.mechanism)
-        slope(self.similarity, setting.clients, self.correlation)
         width = setting.mechanism.domain.dimension
         return {"releases": np.zeros((), np.int64), "total": np.zeros(width)}
 

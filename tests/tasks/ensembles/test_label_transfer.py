@@ -127,6 +127,25 @@ def test_bad_input_is_refused_by_name(task, mechanism, says) -> None:
         transfer({**TASK, **task}, {**FIXED, **mechanism})
 
 
+def test_samples_that_are_dealt_twice_are_not_disjoint() -> None:
+    """One of them is behind several teachers, and one teacher's epsilon does not cover that."""
+    overlapping = {"clients": 11, "data": {**DATA, "n": 600, "overlap": True}}
+    groups = {
+        "clients": 11,
+        "classes": [{"name": "few", "share": 0.5}, {"name": "many", "share": 0.5}],
+        "data": DATA,
+        "group_data": {"few": {**DATA, "split_seed": 1}},
+    }
+    for population in (overlapping, groups):
+        with pytest.raises(
+            InputError, match=r"mechanism\.records is 'disjoint'; samples are dealt"
+        ):
+            transfer(population=population)
+    transfer(mechanism={**FIXED, "records": "shared"}, population=overlapping)
+    # Nobody is dealt anew, where there are samples enough.
+    transfer(population={"clients": 11, "data": {**DATA, "overlap": True}})
+
+
 def test_scores_of_stored_votes_by_enumeration() -> None:
     rng = np.random.default_rng(2)
     tallies = rng.integers(0, 9, (2, 6))

@@ -151,6 +151,10 @@ def test_votes_of_a_file_with_and_without_the_truth(tmp_path) -> None:
     assert read(tmp_path / "known", "votes")["tally"].to_pylist()[:2] == [3, 1]
 
 
+# Eleven votes of 0.2 cost more than that; five releases of 0.3 do not.
+TARGET = {"kind": "darrm", "vote_epsilon": 0.2, "target": {"epsilon": 1.5, "delta": 1e-6}}
+
+
 def document(**changes):
     made = {
         "name": "bad",
@@ -196,6 +200,10 @@ def ballots(tmp_path, text: str):
         ({"mechanism": {"kind": "central-laplace", "radius": 1.0, "epsilon": 1.0}}, "darrm"),
         ({"task": {"kind": "majority", "rounds": 31}}, "task.rounds is 31"),
         ({"trust": "local"}, "trust is 'local'"),
+        (
+            {"mechanism": {**TARGET, "votes": "fixed"}},
+            "mechanism.target.epsilon is 1.5; fixed votes cost (2.2, 0)",
+        ),
         ({"participation": {"kind": "asynchronous", "batch": 5, "every": 10.0}}, "a late vote"),
         ({"population": {"clients": 11, "data": COINS}}, "needs votes"),
     ],

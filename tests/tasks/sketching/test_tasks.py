@@ -120,6 +120,15 @@ def test_power_iteration_finds_the_direction_of_most_variance(tmp_path):
     assert loss[-1] < loss[0]
 
 
+def test_k_means_of_private_sketches_is_refused_before_anything_is_sent():
+    """Each client sends as many reports as there are clusters, and no account adds them up."""
+    data = {"kind": "synthetic-digits", "n": 60, "side": 4, "test": 20, "points": 10}
+    mechanism = {"kind": "private-sketch", "kept": 4, "epsilon_local": 1.0}
+    task = {"kind": "k-means", "clusters": 3, "rounds": 2}
+    with pytest.raises(InputError, match=r"mechanism\.kind is 'private-sketch'; task 'k-means'"):
+        sketched(task, mechanism, data, 6, privacy={"delta": 1e-6})
+
+
 def test_k_means_is_lloyds_when_everything_is_sent(tmp_path):
     data = {"kind": "synthetic-digits", "n": 400, "side": 4, "points": 100, "test": 200}
     points = {}
@@ -167,7 +176,11 @@ def test_images_are_stretched_between_their_pixels():
 @pytest.mark.parametrize(
     ("task", "mechanism", "says"),
     [
-        ({"similarity": "opt"}, {"kind": "rand-k", "kept": 2}, "correlation"),
+        (
+            {"similarity": "opt"},
+            {"kind": "rand-k", "kept": 2},
+            "task has similarity opt; correlation is None",
+        ),
         ({}, {"kind": "rand-k", "kept": 65}, "kept"),
         ({}, {"kind": "rand-proj", "kept": 0}, "kept"),
         ({}, {"kind": "rand-proj", "kept": 2, "epsilon_local": 1.0}, "epsilon_local"),
@@ -180,7 +193,7 @@ def test_images_are_stretched_between_their_pixels():
         (
             {"kind": "power-iteration", "similarity": "opt"},
             {"kind": "rand-k", "kept": 1},
-            "correla",
+            "task has similarity opt; correlation is None",
         ),
     ],
 )
