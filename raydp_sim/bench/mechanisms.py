@@ -98,12 +98,13 @@ def rows(
 
     Args:
         size: how much is measured.
-        kinds: which; None: all that are registered.
+        kinds: which; None: all that are registered and can be compared.
         progress: called with what is being measured.
     """
     size = size or Size()
     floors: dict[str, float] = {}
-    for kind in MECHANISMS.kinds if kinds is None else kinds:
+    compared = [kind for kind, cls in MECHANISMS.kinds.items() if cls.compared]
+    for kind in compared if kinds is None else kinds:
         for extra in ({}, *([_VARIANTS[kind]] if kind in _VARIANTS else [])):
             for epsilon in size.epsilons:
                 found = _found(kind, epsilon, size, extra)

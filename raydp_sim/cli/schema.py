@@ -16,6 +16,7 @@ from raydp_sim.figures.model import (
     Frequencies,
     Panel,
     Problem,
+    Sketched,
 )
 from raydp_sim.metrics.reference import reference as streams_reference
 from raydp_sim.scenario.schema import explained, simulation_schema, untitled
@@ -72,7 +73,19 @@ def scenario_schema() -> dict[str, Any]:
 
 def _figure() -> dict[str, Any]:
     document = FigureFile.model_json_schema()
-    for cls in (FigureFile, Figure, Panel, Problem, Curve, Bandit, Frequencies, Fixed, Claim):
+    for cls in (
+        FigureFile,
+        Figure,
+        Panel,
+        Problem,
+        Sketched,
+        Curve,
+        Bandit,
+        Frequencies,
+        Sketched,
+        Fixed,
+        Claim,
+    ):
         explained(document if cls is FigureFile else document["$defs"][cls.__name__], cls)
     for target in (document, *document["$defs"].values()):
         untitled(target)

@@ -55,7 +55,7 @@ _WHOLE = (
     "asked",
     "queries",
 )
-_KNOWN = ("epsilon0", "delta", "clients", "alpha", *OWN)
+_KNOWN = ("epsilon0", "delta", "clients", *OWN)
 # Filled into a mechanism's parameters where its document leaves them out.
 _FILLED = ("dimension", "clients", "coordinates", "levels", "categories", "randomness")
 _WORDS = ("mechanism", "formula", "least")
@@ -92,13 +92,18 @@ def setting(
     return {**known, panel.sweep: int(x) if panel.sweep in whole else float(x)}
 
 
+def _names(panel: Panel) -> tuple[str, ...]:
+    """Say what a panel may fix; orders of divergences only where a guarantee is what is shown."""
+    return (*_KNOWN, "alpha") if panel.quantity == "guarantee" else _KNOWN
+
+
 def check(curves: Mapping[str, Curve], panel: Panel, name: str, x: float, field: str) -> None:
     """Refuse a curve that is unknown or cannot be computed at x.
 
     Raises:
         InputError: names the field, its value and the remedy.
     """
-    known, curve = setting(panel, x), find(curves, name, field)
+    known, curve = setting(panel, x, _names(panel)), find(curves, name, field)
     if sum(getattr(curve, word) is not None for word in _WORDS) != 1:
         raise bad_field(field, name, f"figure.curves.{name} needs one of {', '.join(_WORDS)}")
     if curve.least is not None:
@@ -155,7 +160,7 @@ def _needs(curve: Curve, quantity: str) -> tuple[str, ...]:
 
 def value(curves: Mapping[str, Curve], panel: Panel, name: str, x: float) -> Value:
     """Return a curve's value at x; nan where an accountant is silent, and the note says why."""
-    curve, known = curves[name], setting(panel, x)
+    curve, known = curves[name], setting(panel, x, _names(panel))
     if curve.least is not None:
         all_of = {each: value(curves, panel, each, x) for each in curve.least}
         best = min(all_of, key=lambda each: _or_most(all_of[each].result.epsilon))

@@ -7,6 +7,7 @@ import numpy as np
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
 from raydp_sim.run import reopen
+from raydp_sim.run.directory import RunDir
 from raydp_sim.stream.batches import BUCKETS, Slotted
 from tests.actors.scrambled import Scrambled
 from tests.actors.test_trust import FORBIDDEN, forbidden_in
@@ -83,7 +84,8 @@ def test_a_reader_is_handed_nothing_of_a_checkpoint_but_its_own(tmp_path, monkey
     base = with_placement(base, checkpoint_seconds=0)
     interrupted(base, tmp_path / "run", 3)
     made, given, begin = reopen(tmp_path / "run"), [], AggregatorActor.begin
-    assert len(made.checkpoint.saved["schedule"]["client"]) > 0
+    checkpoint = RunDir(tmp_path / "run").latest()
+    assert len(checkpoint.saved["schedule"]["client"]) > 0
 
     def noting(self, repetition, saved):
         given.append(saved)

@@ -11,7 +11,7 @@ from raydp_sim.tasks.shuffled_gradients.accounting import calibrated
 from raydp_sim.tasks.shuffled_gradients.plan import epochs
 from tests.docs.pages import PAGES, ROOT, blocks, call, shows
 
-FIGURES = [f"004-figure-{each}" for each in ("4.2", "c.1", "c.2", "c.3", "c.4")]
+FIGURES = [f"004-figure-{each}" for each in ("4.2", "C.1", "C.2", "C.3", "C.4")]
 CURVES = ("private", "priv-pub", "pub-priv", "interleaved", "public-only")
 PAGE = "docs/shuffled-gradients.md"
 

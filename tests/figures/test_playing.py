@@ -73,7 +73,7 @@ def test_run_computes_a_figure_and_leaves_a_whole_directory() -> None:
     assert "panel a: 4 values" in result.stderr
     made = Path("made")
     found = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
-    tables = {"figure/a.parquet", "figure/b.parquet"}
+    tables = {"figure/a.parquet", "figure/b.parquet", "figure/all.csv"}
     assert found == {"scenario.yaml", "plot.png", "summary.json", *tables}
     assert load(made / "scenario.yaml") == load("small.yaml")
 

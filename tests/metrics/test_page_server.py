@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import ssl
 import subprocess
@@ -474,10 +475,17 @@ def test_without_the_extra_a_run_is_served_without_its_page(
     assert result.output.count("pip install 'raydp-sim[serve]'") == 1
 
 
+def _heeds_ctrl_c() -> None:
+    """Undo what whoever started the tests in the background did to all of their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_the_command_says_where_and_ends_with_ctrl_c(folder: Path) -> None:
     command = [sys.executable, "-m", "raydp_sim", "serve", str(folder)]
     alone = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=alone) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=alone, preexec_fn=_heeds_ctrl_c
+    ) as process:
         assert process.stdout is not None
         first, *tokens = (process.stdout.readline() for _ in range(3))
         assert first.startswith("page at http://127.0.0.1:")

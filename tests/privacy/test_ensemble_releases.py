@@ -88,9 +88,8 @@ def test_the_ledger_composes_and_names_the_neighbours(delta: float) -> None:
     found = ledger.guarantee()
     assert found.epsilon == pytest.approx(spent([(event, 20)], 0.02).epsilon)
     assert found.epsilon < 6.0 and found.bound == "general-composition"
-    assert "one record of the data behind the votes, which may change every vote" in (
-        found.assumption
-    )
+    assert "neighbours differ in one record of the data behind the votes" in found.assumption
+    assert "which may change every vote" in found.assumption
     assert "client's data" not in found.assumption
 
 

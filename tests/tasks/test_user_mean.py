@@ -64,7 +64,7 @@ def test_the_densest_bin_becomes_the_centre_and_the_first_of_equals():
     assert ask.mechanism == search
     # A stream of signs that match one code word and no other.
     payload = np.arange(32) * 2 + 1 - np.bitwise_count(np.arange(32) & 13) % 2
-    counts = search.fold(search.zero(), np.zeros(32), payload.astype(np.uint8)[:, None])
+    counts = search.fold(search.zero(), np.zeros(32), payload.astype(np.uint8))
     after, public = task.step(setting, ask, 0, state, counts, formed(32), Stream(0))
     grid = task.grid(mechanism)
     assert after["centre"] == pytest.approx(-10 + grid.tau * 27) and int(after["stage"]) == 1
