@@ -11,5 +11,5 @@ def test_every_row_has_a_time_a_floor_and_a_goal() -> None:
         "epoch, logistic",
         "noise of a secret order",
     ]
-    assert all(row.seconds > 0.0 and row.floor >= 0.0 and row.goal for row in rows)
+    assert all(row.seconds > 0.0 and row.floor > 0.0 and row.goal for row in rows)
     assert {row.goal for row in rows[:3]} == {0.1}

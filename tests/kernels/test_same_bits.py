@@ -94,6 +94,12 @@ def test_what_does_not_fit_is_refused_before_c_reads_it(what):
         getattr(compiled, name)(*arguments)
 
 
+@pytest.mark.parametrize("kernels", [plain, compiled], ids=["plain", "compiled"])
+def test_a_histogram_refuses_an_index_that_would_count_symbols_several_times(kernels):
+    with pytest.raises(ValueError, match="broadcast"):
+        kernels.tally(np.zeros((3, 1), np.uint8), 2, np.zeros(3, np.int64), 1)
+
+
 def test_a_histogram_refuses_symbols_beyond_its_alphabet():
     with pytest.raises(ValueError, match="do not fit"):
         compiled.tally(np.array([0, 3], np.uint8), 3)

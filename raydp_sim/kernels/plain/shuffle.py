@@ -39,5 +39,7 @@ def tally(
     """Return the histogram of symbols for every index, shape (rows, alphabet)."""
     key: NDArray[Any] = symbols
     if index is not None:
-        key = np.asarray(index, np.int64) * alphabet + symbols
+        # An index for every symbol: broadcasting the other way would count each of them many times.
+        where = np.broadcast_to(np.asarray(index, np.int64), symbols.shape)
+        key = where * alphabet + symbols
     return np.bincount(key.ravel(), minlength=rows * alphabet).reshape(rows, alphabet)
