@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim import kernels
 from raydp_sim.errors import InputError
 from raydp_sim.registry import Piece
 
@@ -101,9 +102,7 @@ def _widened(index: NDArray[np.int64], width: int) -> NDArray[np.int64]:
 
 def examples(pool: NDArray[Any], classes: NDArray[Any], numbers: NDArray[Any]) -> Examples:
     """Gather samples of a pool; bytes become numbers in [0, 1]."""
-    features = pool.take(numbers, axis=0).astype(np.float32, copy=False)  # that is a copy already
-    if pool.dtype == np.uint8:
-        features *= np.float32(1.0 / 255.0)
+    features = kernels.gathered(pool, numbers, 1.0 / 255.0)
     return Examples(features, classes.take(numbers).astype(np.int64, copy=False))
 
 

@@ -27,6 +27,7 @@ from raydp_sim.kernels.types import (
 _NOTHING = b""
 _MOST_SAMPLED = 2.0**31
 _SHORT = ("B", "H", "I")
+_WIDE = 16  # columns from which on a loop along rows is fast
 
 
 def sets() -> tuple[str, ...]:
@@ -102,6 +103,33 @@ def toss(
     given = _NOTHING if offset is None else _need("offset", offset, np.int64, shape)
     out = np.empty(shape, kind)
     _compiled.toss(*key, ids, given, chance, flip, gap, out)
+    return out
+
+
+def picked(
+    index: Key,
+    key: Key,
+    ids: Ids,
+    values: Floats,
+    starts: Counts,
+    high: Floats,
+    shift: float,
+    scale: float,
+    flip: Floats,
+    gap: Floats,
+    kind: np.dtype[Any],
+) -> NDArray[Any]:
+    """Return messages about sampled coordinates; see `plain.picked`."""
+    ids = _need("ids", ids, np.uint32, (len(ids),))
+    values = _need("values", values, np.float64, (len(ids), values.shape[1]))
+    starts = _need("starts", starts, np.int64, (len(starts),))
+    high = _need("high", high, np.float64, starts.shape)
+    flip = _need("flip", flip, np.float64, starts.shape)
+    gap = _need("gap", gap, np.float64, starts.shape)
+    if kind.char not in _SHORT:
+        return plain.picked(index, key, ids, values, starts, high, shift, scale, flip, gap, kind)
+    out = np.empty((len(ids), len(starts)), kind)
+    _compiled.picked(*index, *key, ids, values, starts, high, shift, scale, flip, gap, out)
     return out
 
 
@@ -186,6 +214,45 @@ def dots(one: Floats, other: Floats) -> Floats:
     return out
 
 
+def _rows_of_floats(x: NDArray[np.floating]) -> NDArray[np.floating]:
+    if x.dtype not in (np.float32, np.float64):
+        raise TypeError(f"x has type {x.dtype}; give rows of floats")
+    return _need("x", x, x.dtype, (len(x), x.shape[1]))
+
+
+def squares(x: NDArray[np.floating]) -> Floats:
+    """Return sums of squares of rows; see `plain.squares`."""
+    x, out = _rows_of_floats(x), np.empty(len(x))
+    _compiled.squares(x, x.itemsize, out)
+    return out
+
+
+def largest(x: NDArray[np.floating]) -> Floats:
+    """Return the largest entries of rows; see `plain.largest`."""
+    x, out = _rows_of_floats(x), np.empty(len(x))
+    _compiled.largest(x, x.itemsize, out)
+    return out
+
+
+def gathered(pool: NDArray[Any], numbers: NDArray[np.int64], scale: float) -> NDArray[np.float32]:
+    """Return rows of a pool; see `plain.gathered`."""
+    fits = pool.dtype in (np.uint8, np.float32) and numbers.dtype == np.int64
+    if not fits or not pool.flags.c_contiguous:
+        return plain.gathered(pool, numbers, scale)
+    numbers = np.ascontiguousarray(numbers)
+    out = np.empty((*numbers.shape, *pool.shape[1:]), np.float32)
+    _compiled.gathered(pool, pool.itemsize, numbers, scale, out)
+    return out
+
+
+def steps(x: Floats, scale: float, most: float) -> Counts | None:
+    """Return sums of whole numbers by column; see `plain.steps`."""
+    if x.dtype != np.float64 or x.shape[1] < _WIDE:
+        return plain.steps(x, scale, most)
+    x, total = _need("x", x, np.float64, (len(x), x.shape[1])), np.empty(x.shape[1])
+    return total.astype(np.int64) if _compiled.steps(x, scale, most, total) else None
+
+
 def turned(
     key: Key, ids: Ids, x: Floats, sided: Booleans, right: Booleans, length: float
 ) -> Floats:
@@ -260,7 +327,9 @@ def agrees() -> bool:
     ids, key = np.arange(9, dtype=np.uint32), (1, 2)
     drawn = plain.normals(key, ids, 65)
     same = np.array_equal(normals(key, ids, 65), drawn)
+    wide = np.tile(drawn, 5)
     same &= np.array_equal(dots(drawn, drawn[::-1]), plain.dots(drawn, drawn[::-1]))
+    same &= np.array_equal(squares(wide), plain.squares(wide))
     rows = np.arange(18).reshape(9, 2) * 3
     same &= np.array_equal(
         entries(drawn[:, :64], drawn[0, :64].copy(), rows),

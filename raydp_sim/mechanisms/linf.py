@@ -109,6 +109,9 @@ class LInfVector(Mechanism):
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Sample coordinates, quantise only those, and flip their bits."""
         values = np.ascontiguousarray(values)
+        blocks = self.wire.blocks
+        if self.levels == 1 and not blocks.padded and blocks.width > 1 and len(values):
+            return Messages(self.wire.pick(values, self.radius, stream))
         flat, dimension = values.reshape(-1), values.shape[1]
 
         def bits_at(rows: slice, coordinate: Counts) -> Floats:

@@ -67,6 +67,18 @@ def toss(kernels):
                 yield kernels.toss(KEY, ids(n), None, chance, flip, gap, of)
 
 
+def picked(kernels):
+    for n in (*ROWS, 2000):
+        for starts, lengths in (((0, 3, 9), (3, 6, 1)), ((0,), (10,)), ((0, 1, 2, 3), (7,) * 4)):
+            high = np.array(lengths, np.float64)
+            flip, gap = np.linspace(0.1, 0.4, len(high)), np.linspace(0.8, 0.2, len(high))
+            for kind in "BHIL":
+                of = np.dtype(kind)
+                values = 2.0 * numbers(n, 10)  # some lie outside of [-1, 1]
+                blocks = (np.array(starts), high, 1.0, 0.5, flip, gap, of)
+                yield kernels.picked(KEY, MORE, ids(n), values, *blocks)
+
+
 def wide(kernels):
     for n in ROWS:
         for d in (1, 2, 63, 64, 65, 1000, 8193, 13706):
@@ -76,10 +88,30 @@ def wide(kernels):
             right, sided = np.arange(n) % 3 == 0, size > 0.0
             yield kernels.normals(KEY, ids(n), d)
             yield kernels.dots(x, x[:, ::-1])
+            yield kernels.squares(x)
+            yield kernels.squares(x[:, ::-1].astype(np.float32))
+            yield kernels.largest(x)
+            yield kernels.largest(x[:, ::-1].astype(np.float32))
+            yield kernels.steps(x, 2.0**38, 2.0**53 / max(1, n))
             yield kernels.turned(KEY, ids(n), x, sided, right, 2.5)
             for exact in (False, True):
                 yield kernels.leaned(KEY, ids(n), x, size, 1e-140, height, 2.0 - height, exact)
+    for far in (np.nan, np.inf, 2.0**14, -(2.0**14)):
+        x = numbers(6, 99)
+        x[4, 98] = far
+        assert kernels.steps(x, 2.0**38, 2.0**52) is None
+        yield kernels.squares(x)
     yield kernels.normals(KEY, ids(100), 20_000)  # 2,300 of them from the tail of the ziggurat
+
+
+def gathered(kernels):
+    for shape in ((1,), (3, 5), (28, 28), (1000,)):
+        for kind in (np.uint8, np.float32, np.float64):
+            pool = (numbers(9, *shape) * 100.0).astype(np.int64).astype(kind)
+            for n in ROWS:
+                at = np.random.default_rng(n).integers(0, 9, (n, 2))
+                yield kernels.gathered(pool, at, 1.0 / 255.0)
+                yield kernels.gathered(pool, at[:, 0], 0.1)
 
 
 def transform(kernels):
@@ -121,7 +153,18 @@ def permuted(kernels):
 
 CASES = {
     each.__name__: each
-    for each in (coefficients, coins, draws, entries, permuted, toss, transform, wide)
+    for each in (
+        coefficients,
+        coins,
+        draws,
+        entries,
+        gathered,
+        permuted,
+        picked,
+        toss,
+        transform,
+        wide,
+    )
 }
 
 

@@ -54,6 +54,9 @@ GOOD = {
     "normals": (KEY, np.zeros(N, np.uint32), 2),
     "hadamard": (np.zeros((N, 8)),),
     "dots": (np.zeros((N, 8)), np.zeros((N, 8))),
+    "largest": (np.zeros((N, 8)),),
+    "gathered": (np.zeros((N, 8), np.uint8), np.zeros(3, np.int64), 1.0),
+    "squares": (np.zeros((N, 8), np.float32),),
     "toss": (KEY, np.zeros(N, np.uint32), None, *np.zeros((1, N, 2)), *np.zeros((2, 2))),
     "group": (np.zeros(N, np.uint8), 1),
     "mark": (np.zeros((N, 2), np.uint8), np.zeros(N, np.int64)),
@@ -70,6 +73,10 @@ BAD = {
     "whole numbers to transform": ("hadamard", 0, np.zeros((N, 8), np.int64)),
     "a length that is no power of two": ("hadamard", 0, np.zeros((N, 6))),
     "rows of other lengths": ("dots", 1, np.zeros((N, 7))),
+    "the largest of whole numbers": ("largest", 0, np.zeros((N, 8), np.int64)),
+    "a row beyond the pool": ("gathered", 1, np.array([0, N])),
+    "a row before the pool": ("gathered", 1, np.array([0, -1])),
+    "squares of whole numbers": ("squares", 0, np.zeros((N, 8), np.int64)),
     "chances for another number of clients": ("toss", 3, np.zeros((N + 1, 2))),
     "fewer gaps": ("toss", 5, np.zeros(1)),
     "a key beyond the groups": ("group", 0, np.full(N, 1, np.uint8)),
@@ -92,6 +99,17 @@ def test_what_does_not_fit_is_refused_before_c_reads_it(what):
     arguments[position] = value
     with pytest.raises((TypeError, ValueError)):
         getattr(compiled, name)(*arguments)
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("kernels", [plain, compiled], ids=["plain", "compiled"])
+def test_the_largest_entry_tells_what_is_no_number(kernels, kind, value):
+    x = np.ones((3, 40), kind)
+    x[1, 33], x[1, 5] = value, np.inf
+    found = kernels.largest(x)
+    assert found[0] == found[2] == 1.0
+    assert np.isnan(found[1]) if np.isnan(value) else found[1] == np.inf
 
 
 @pytest.mark.parametrize("kernels", [plain, compiled], ids=["plain", "compiled"])

@@ -3,8 +3,8 @@
 from typing import Annotated, ClassVar
 
 import numpy as np
+import scipy
 from pydantic import Field, model_validator
-from scipy.special import ndtri
 
 from raydp_sim.datasets.partitions.base import (
     CLIENTS,
@@ -84,7 +84,7 @@ class Unequal(Partition):
     def _quantiles(self, clients: int, total: int) -> Numbers:
         """Return whole numbers in proportion to the law above `least`, that do not exceed a sum."""
         assert self.sigma is not None
-        weights = np.exp(self.sigma * ndtri((np.arange(clients) + 0.5) / clients))
+        weights = np.exp(self.sigma * scipy.special.ndtri((np.arange(clients) + 0.5) / clients))
         weights = np.maximum(weights * (total / weights.sum()), self.least)
         # Raising the small ones takes from the others.
         spare = weights - self.least

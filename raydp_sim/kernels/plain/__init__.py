@@ -1,9 +1,9 @@
 """Every kernel in NumPy: what the compiled ones must give bit for bit."""
 
-from raydp_sim.kernels.plain.draws import buckets, coins, mark, sample, toss
+from raydp_sim.kernels.plain.draws import buckets, coins, mark, picked, sample, toss
 from raydp_sim.kernels.plain.frames import coefficients, entries
 from raydp_sim.kernels.plain.hadamard import hadamard
-from raydp_sim.kernels.plain.rows import dots, leaned, turned
+from raydp_sim.kernels.plain.rows import dots, gathered, largest, leaned, squares, steps, turned
 from raydp_sim.kernels.plain.shuffle import group, shuffle, tally
 from raydp_sim.kernels.plain.threefry import encrypt, normals, uniforms, words
 
@@ -14,13 +14,18 @@ __all__ = [
     "dots",
     "encrypt",
     "entries",
+    "gathered",
     "group",
     "hadamard",
+    "largest",
     "leaned",
     "mark",
     "normals",
+    "picked",
     "sample",
     "shuffle",
+    "squares",
+    "steps",
     "tally",
     "toss",
     "turned",

@@ -52,6 +52,50 @@ def toss(
     return sent.astype(kind)
 
 
+def picked(
+    index: Key,
+    key: Key,
+    ids: Ids,
+    values: Floats,
+    starts: Counts,
+    high: Floats,
+    shift: float,
+    scale: float,
+    flip: Floats,
+    gap: Floats,
+    kind: np.dtype[Any],
+) -> NDArray[Any]:
+    """Return messages about one sampled coordinate of each block, as `toss` does.
+
+    A value v of the coordinate is taken for 1 with chance (v + shift) * scale, cut to [0, 1].
+
+    Args:
+        index: key of the offsets.
+        key: of the uniforms.
+        ids: of the clients, one row each.
+        values: of the clients, (n, dimension).
+        starts: first coordinate of every block.
+        high: offsets that are drawn in every block.
+        shift: added to values.
+        scale: of their sums.
+        flip: of every block.
+        gap: of every block.
+        kind: unsigned, of the messages.
+
+    Raises:
+        ValueError: where a block reaches past the values.
+    """
+    if len(values) and ((starts < 0) | (high < 1.0) | (starts + high > values.shape[1])).any():
+        raise ValueError(f"a block reaches past {values.shape[1]} coordinates")
+    offset = sample(index, ids, high)
+    begin = np.arange(len(ids))[:, None] * values.shape[1]
+    z = values.reshape(-1).take(offset + (starts + begin))
+    z += shift
+    z *= scale
+    np.clip(z, 0.0, 1.0, out=z)
+    return toss(key, ids, offset, z, flip, gap, kind)
+
+
 def buckets(key: Key, ids: Ids, draws: int) -> Octets:
     """Draw ten buckets, uniform on 0..63, from every word: shape (n, 10 draws)."""
     high, low = words(key, ids, draws)

@@ -1,9 +1,12 @@
 """Sums over the columns of a row, and wide random vectors that lean on a client's own."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from raydp_sim.kernels.plain.threefry import normals
-from raydp_sim.kernels.types import Booleans, Floats, Ids, Key
+from raydp_sim.kernels.types import Booleans, Counts, Floats, Ids, Key
 
 # NumPy's buffer: a single row that is wider is summed in pieces of this length, many rows are not.
 _COLUMNS = 8192
@@ -21,6 +24,63 @@ def dots(one: Floats, other: Floats) -> Floats:
         columns = slice(first, first + _COLUMNS)
         total += np.einsum("ij,ij->i", one[:, columns], other[:, columns])
     return np.asarray(total)
+
+
+def squares(x: NDArray[np.floating]) -> Floats:
+    """Return the sum of the squares of every row, of doubles or of single floats as doubles.
+
+    Row by row the same whatever else is in the array. In another order than `dots`.
+    """
+    out, step = np.empty(len(x)), max(1, _CACHED // (2 * max(1, x.shape[1])))
+    for first in range(0, len(x), step):
+        doubles = np.asarray(x[first : first + step], np.float64, order="C")
+        with np.errstate(over="ignore", invalid="ignore"):
+            out[first : first + step] = (doubles * doubles).sum(axis=1)
+    return out
+
+
+def largest(x: NDArray[np.floating]) -> Floats:
+    """Return the largest entry of every row in size; what is no number is larger than all."""
+    out, step = np.empty(len(x)), max(1, 4 * _CACHED // max(1, x.shape[1]))
+    for first in range(0, len(x), step):
+        part = x[first : first + step]
+        # The largest and the smallest: there is no other array to be made.
+        high, low = part.max(axis=1, initial=0.0), part.min(axis=1, initial=0.0)
+        out[first : first + step] = np.abs(np.maximum(high, -low))  # no zero has a sign
+    return out
+
+
+def gathered(pool: NDArray[Any], numbers: NDArray[np.int64], scale: float) -> NDArray[np.float32]:
+    """Return rows of a pool as single floats; of bytes, times a single float.
+
+    Args:
+        pool: one row per sample, of any shape.
+        numbers: of rows.
+        scale: of bytes.
+    """
+    found = pool.take(numbers, axis=0).astype(np.float32, copy=False)  # that is a copy already
+    if pool.dtype == np.uint8:
+        found *= np.float32(scale)
+    return found
+
+
+def steps(x: Floats, scale: float, most: float) -> Counts | None:
+    """Round `x * scale` to whole numbers and sum every column; exact in any order.
+
+    Returns:
+        None if one is not below `most` in size, which must be at most 2^53 over the rows.
+    """
+    total = np.zeros(x.shape[1])
+    rows = max(1, _CACHED // max(1, x.shape[1]))
+    room = np.empty((min(rows, len(x)), x.shape[1]))
+    for first in range(0, len(x), rows):
+        part = x[first : first + rows]
+        block = np.multiply(part, scale, out=room[: len(part)])
+        np.rint(block, out=block)
+        if not max(block.max(initial=0.0), -block.min(initial=0.0)) < most:
+            return None
+        total += block.sum(axis=0)
+    return total.astype(np.int64)
 
 
 def turned(

@@ -102,6 +102,65 @@ static PyObject *py_dots(PyObject *self, PyObject *args) {
     return done(&held, fits);
 }
 
+/* One number of every row, of floats of either size. */
+#define OF_ROWS(NAME)                                                                              \
+    static PyObject *py_##NAME(PyObject *self, PyObject *args) {                                   \
+        Held held = {.count = 2};                                                                  \
+        Py_ssize_t size;                                                                           \
+        (void)self;                                                                                \
+        if (!PyArg_ParseTuple(args, "y*nw*", VIEW(0), &size, VIEW(1))) return NULL;                \
+        int fits = size == 4 || size == 8;                                                         \
+        if (fits) {                                                                                \
+            const size_t n = items(&held, 1, 8), total = items(&held, 0, (size_t)size);            \
+            const size_t d = n ? total / n : 0;                                                    \
+            fits = n * d == total;                                                                 \
+            if (fits) RUN(NAME(AT(0), (size_t)size, n, d, AT(1)));                                 \
+        }                                                                                          \
+        return done(&held, fits);                                                                  \
+    }
+OF_ROWS(squares)
+OF_ROWS(largest)
+#undef OF_ROWS
+
+static PyObject *py_gathered(PyObject *self, PyObject *args) {
+    Held held = {.count = 3};
+    Py_ssize_t size;
+    float scale;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "y*ny*fw*", VIEW(0), &size, VIEW(1), &scale, VIEW(2))) return NULL;
+    int fits = size == 1 || size == 4;
+    if (fits) {
+        const size_t n = items(&held, 1, 8), total = items(&held, 2, 4), d = n ? total / n : 0;
+        const size_t rows = d ? items(&held, 0, (size_t)size) / d : 0;
+        const int64_t *at = AT(1);
+        fits = n * d == total;
+        for (size_t row = 0; fits && row < n; row++) fits = at[row] >= 0 && (size_t)at[row] < rows;
+        if (fits) RUN(gathered(AT(0), (size_t)size, d, at, n, scale, AT(2)));
+    }
+    return done(&held, fits);
+}
+
+/* Returns whether all numbers were small enough to be summed. */
+static PyObject *py_steps(PyObject *self, PyObject *args) {
+    Held held = {.count = 2};
+    double scale, most;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "y*ddw*", VIEW(0), &scale, &most, VIEW(1))) return NULL;
+    const size_t d = items(&held, 1, 8), total = items(&held, 0, 8), n = d ? total / d : 0;
+    const int fits = n * d == total;
+    int small = 0;
+    if (fits) {
+        const Table *set = now;
+        PyThreadState *state = PyEval_SaveThread();
+        small = set->steps(AT(0), n, d, scale, most, AT(1));
+        PyEval_RestoreThread(state);
+    }
+    PyObject *nothing = done(&held, fits);
+    if (nothing == NULL) return NULL;
+    Py_DECREF(nothing);
+    return PyBool_FromLong(small);
+}
+
 static PyObject *py_turned(PyObject *self, PyObject *args) {
     Held held = {.count = 5};
     Key key;

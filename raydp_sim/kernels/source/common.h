@@ -9,9 +9,11 @@
 
 #if defined(_MSC_VER)
 #define RESTRICT __restrict
+#define PREFETCH(place) ((void)(place))
 #define ALIGNED(bytes) __declspec(align(bytes))
 #else
 #define RESTRICT __restrict__
+#define PREFETCH(place) __builtin_prefetch(place)
 #define ALIGNED(bytes) __attribute__((aligned(bytes)))
 #endif
 
@@ -46,6 +48,10 @@ typedef struct {
     void (*toss)(const uint32_t *ids, size_t n, size_t draws, Key key, const int64_t *offset,
                  const double *chance, const double *flip, const double *gap, size_t size,
                  void *out);
+    void (*picked)(const uint32_t *ids, size_t n, size_t draws, Key index, Key key,
+                   const double *values, size_t d, const int64_t *starts, const double *high,
+                   double shift, double scale, const double *flip, const double *gap, size_t size,
+                   void *out);
     size_t (*coins)(const uint32_t *ids, size_t n, size_t octets, Key key, Key more,
                     const uint8_t *table, const uint8_t *open, const uint64_t *ends,
                     uint8_t *out);
@@ -71,6 +77,11 @@ typedef struct {
                          const double *frame);
     void (*transforms_double)(double *x, size_t n, size_t full);
     void (*transforms_float)(float *x, size_t n, size_t full);
+    void (*squares)(const void *x, size_t size, size_t n, size_t d, double *out);
+    int (*steps)(const double *x, size_t n, size_t d, double scale, double most, double *total);
+    void (*largest)(const void *x, size_t size, size_t n, size_t d, double *out);
+    void (*gathered)(const void *pool, size_t size, size_t d, const int64_t *at, size_t n,
+                     float scale, float *out);
 } Table;
 
 #endif

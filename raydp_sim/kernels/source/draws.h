@@ -59,6 +59,58 @@ static void F(toss)(const uint32_t *ids, size_t n, size_t draws, Key key, const 
 }
 #undef TOSS
 
+/* Messages of one sampled coordinate of each block: its offset is drawn below `high` from one key
+   and its bit tossed from another; a value v is 1 with chance (v + shift) scale, cut to [0, 1].
+   Values of a block are asked for before they are needed: each is in a line of its own. */
+#define PICK(Item)                                                                                 \
+    for (size_t i = 0; i < some; i++) {                                                            \
+        ((Item *)out)[done + i] = (Item)(2u * offset[i] + (u[i] < limit[i]));                      \
+    }
+
+static void F(picked)(const uint32_t *ids, size_t n, size_t draws, Key index, Key key,
+                      const double *values, size_t d, const int64_t *starts, const double *high,
+                      double shift, double scale, const double *flip, const double *gap,
+                      size_t size, void *out) {
+    ALIGNED(64) uint32_t x0[BLOCK], x1[BLOCK], offset[BLOCK];
+    ALIGNED(64) double u[BLOCK], limit[BLOCK];
+    const double *at[BLOCK];
+    Counter drawn = {ids, 0, 0, draws, index}, tossed = {ids, 0, 0, draws, key};
+    const size_t total = n * draws;
+    size_t draw = 0, again = 0;
+    const double *row = values;
+    for (size_t done = 0; done < total; done += BLOCK) {
+        const size_t some = total - done < BLOCK ? total - done : BLOCK;
+        F(advance)(&drawn, x0, x1, some);
+        F(unit)(x0, x1, some, u);
+        for (size_t i = 0; i < some; i++) {
+            offset[i] = (uint32_t)(int32_t)(u[i] * high[draw]);
+            at[i] = row + starts[draw] + offset[i];
+            PREFETCH(at[i]);
+            if (++draw == draws) {
+                draw = 0;
+                row += d;
+            }
+        }
+        F(advance)(&tossed, x0, x1, some);
+        F(unit)(x0, x1, some, u);
+        for (size_t i = 0; i < some; i++) {
+            double z = (*at[i] + shift) * scale;
+            z = z < 0.0 ? 0.0 : z;
+            z = z > 1.0 ? 1.0 : z;
+            limit[i] = z * gap[again] + flip[again];
+            if (++again == draws) again = 0;
+        }
+        if (size == 1) {
+            PICK(uint8_t)
+        } else if (size == 2) {
+            PICK(uint16_t)
+        } else {
+            PICK(uint32_t)
+        }
+    }
+}
+#undef PICK
+
 /* Ten buckets of 6 bits from every word: five of each half, the highest bits first. */
 static void F(buckets)(const uint32_t *ids, size_t n, size_t draws, Key key, uint8_t *out) {
     ALIGNED(64) uint32_t x0[BLOCK], x1[BLOCK];

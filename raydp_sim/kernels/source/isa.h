@@ -8,6 +8,7 @@
 
 #include "draws.h"
 #include "rows.h"
+#include "sums.h"
 
 #if INSTRUCTIONS == 512
 #define REGISTER 64
@@ -32,9 +33,9 @@
 /* In the order of common.h. */
 static const Table F(table) = {
     F(text),   F(encrypt),  F(words),  F(uniforms), F(normals), F(sample),       F(toss),
-    F(coins),  F(buckets),  F(tally),  F(mark),     F(sizes),   F(place),        F(dots),
+    F(picked), F(coins),  F(buckets),  F(tally),  F(mark),     F(sizes),   F(place),        F(dots),
     F(shuffles), F(turned), F(leaned), F(entries),  F(coefficients), F(transforms_double),
-    F(transforms_float),
+    F(transforms_float), F(squares), F(steps), F(largest), F(gathered),
 };
 
 #undef BLOCK
@@ -42,6 +43,7 @@ static const Table F(table) = {
 #undef STAGED
 #undef TOGETHER
 #undef PIECE
+#undef STRIP
 #undef REGISTER
 #undef F
 #undef INSTRUCTIONS

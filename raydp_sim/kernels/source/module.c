@@ -146,6 +146,7 @@ static PyMethodDef methods[] = {
     {"normals", py_normals, METH_VARARGS, NULL},
     {"sample", py_sample, METH_VARARGS, NULL},
     {"toss", py_toss, METH_VARARGS, NULL},
+    {"picked", py_picked, METH_VARARGS, NULL},
     {"coins", py_coins, METH_VARARGS, NULL},
     {"buckets", py_buckets, METH_VARARGS, NULL},
     {"tally", py_tally, METH_VARARGS, NULL},
@@ -157,6 +158,10 @@ static PyMethodDef methods[] = {
     {"leaned", py_leaned, METH_VARARGS, NULL},
     {"entries", py_entries, METH_VARARGS, NULL},
     {"coefficients", py_coefficients, METH_VARARGS, NULL},
+    {"squares", py_squares, METH_VARARGS, NULL},
+    {"largest", py_largest, METH_VARARGS, NULL},
+    {"gathered", py_gathered, METH_VARARGS, NULL},
+    {"steps", py_steps, METH_VARARGS, NULL},
     {"hadamard", py_hadamard, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ class BitReports:
         >>> BitReports(Blocks(10, 4), (0.5,), centred=False).bits
         12
     """
+
+    # Whether its counts follow from how often each message came, and say no more.
+    counted: ClassVar[bool] = True
 
     blocks: Blocks
     losses: tuple[float, ...]
@@ -137,8 +140,11 @@ class BitReports:
         for first in range(0, clients, step):
             rows = slice(first, min(first + step, clients))
             part = stream.take(rows)
-            offset = self.blocks.offsets(self.levels, part)
-            coordinate = offset + start
+            offset = None
+            coordinate = np.broadcast_to(start, (len(part.ids), self.messages))
+            if self.blocks.width > 1:
+                offset = self.blocks.offsets(self.levels, part)
+                coordinate = offset + start
             if self.blocks.padded:
                 bits = bits_at(rows, np.minimum(coordinate, self.blocks.dimension - 1))
                 bits = np.where(coordinate < self.blocks.dimension, bits, 0.0)
@@ -146,6 +152,22 @@ class BitReports:
                 bits = bits_at(rows, coordinate)
             key = part.key("flip")
             out[rows] = kernels.toss(key, part.ids, offset, bits, flip, gap, self.dtype)
+        return out
+
+    def pick(self, values: Floats, radius: float, stream: ClientStream) -> NDArray[Any]:
+        """Sample coordinates of vectors in [-radius, radius]^d and toss their bits, in one go.
+
+        What `randomize` does with `linf.to_unit`, where there is one level and no padding.
+        """
+        out = np.empty((len(values), self.messages), self.dtype)
+        high, starts = self.blocks.lengths.astype(np.float64), self.blocks.starts
+        flip, gap = (np.repeat(each, self.blocks.count) for each in (self.flips, self.gaps))
+        keys, step = (stream.key("index"), stream.key("flip")), max(1, _CHUNK // self.messages)
+        unit = (radius, 0.5 / radius)
+        for first in range(0, len(values), step):
+            rows = slice(first, first + step)
+            ids, held = stream.ids[rows], values[rows]
+            out[rows] = kernels.picked(*keys, ids, held, starts, high, *unit, flip, gap, self.dtype)
         return out
 
     # The decoder and its error. `bits` are (clients, dimension), one array per level.

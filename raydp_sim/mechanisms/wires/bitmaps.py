@@ -1,7 +1,7 @@
 """Reports that are one bit per category: their wire form and their counts."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ class Bitmaps:
         >>> Bitmaps(10).octets
         2
     """
+
+    # Whether its counts follow from how often each message came, and say no more.
+    counted: ClassVar[bool] = True
 
     categories: int
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from raydp_sim import kernels
 from raydp_sim.mechanisms.base import Counts, Floats
 
 # Largest term 2^38 steps, so that 2^24 (16 million) terms of full size stay below 2^62.
@@ -11,8 +12,9 @@ _STEPS = 2.0**-38
 _LIMIT = 2.0**62
 # Doubles hold every whole number below this, so sums that stay below are exact in any order.
 _WHOLE = 2.0**53
-# Numbers handled at a time, so that each step finds them in the cache.
-_CACHED = 1 << 16
+# Numbers handled at a time, so that each step finds them in the cache; and rows at least, since
+# sums of long rows are long themselves.
+_CACHED, _TOGETHER = 1 << 16, 64
 
 
 def resolution(largest: float) -> float:
@@ -63,17 +65,11 @@ def summed(values: Floats, step: float) -> Counts:
         [2, -4]
     """
     found = np.zeros(values.shape[1], np.int64)
-    rows = max(1, _CACHED // max(1, values.shape[1]))
-    scaled = np.empty((min(rows, len(values)), values.shape[1]))
+    rows = max(_TOGETHER, _CACHED // max(1, values.shape[1]))
     for first in range(0, len(values), rows):
         part = values[first : first + rows]
-        block = np.multiply(part, 1.0 / step, out=scaled[: len(part)])
-        np.rint(block, out=block)
-        largest = max(block.max(initial=0.0), -block.min(initial=0.0))
-        if largest * len(part) < _WHOLE:
-            found = add(found, block.sum(axis=0).astype(np.int64))
-        else:
-            found = add(found, total(quantise(part, step)))
+        sums = kernels.steps(part, 1.0 / step, _WHOLE / len(part))
+        found = add(found, total(quantise(part, step)) if sums is None else sums)
     return found
 
 

@@ -1,7 +1,7 @@
 """Reports of one symbol out of a finite alphabet: their wire form and their histogram."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ class Symbols:
         >>> Symbols(100).bits
         7
     """
+
+    # Whether its counts follow from how often each message came, and say no more.
+    counted: ClassVar[bool] = True
 
     alphabet: int
 

@@ -1,0 +1,40 @@
+"""Gradients are single floats; they are clipped without being widened first, to the same bits."""
+
+import numpy as np
+import pytest
+
+from raydp_sim.errors import InputError
+from raydp_sim.mechanisms.domain import Domain
+
+
+def same(domain, rows, **how):
+    narrow = domain.admitted(rows, **how)
+    wide = domain.admitted(rows.astype(np.float64), **how)
+    assert narrow.values.dtype == np.float64
+    assert narrow.values.tobytes() == wide.values.tobytes()
+    assert (narrow.share is None) == (wide.share is None)
+    if narrow.share is not None:
+        assert narrow.share.tobytes() == wide.share.tobytes()
+    return narrow
+
+
+@pytest.mark.parametrize("width", [1, 7, 130, 5000])
+@pytest.mark.parametrize("scale", [1e-6, 0.02, 1e6, 1e25])
+@pytest.mark.parametrize(
+    "norm,clip", [("l2", "clamp"), ("l2", "radial"), ("linf", "clamp"), ("linf", "radial")]
+)
+def test_single_floats_are_clipped_as_doubles_are(norm, clip, scale, width):
+    rows = (np.random.default_rng(width).standard_normal((9, width)) * scale).astype(np.float32)
+    rows[3] = 0.0
+    found = same(Domain(norm, 1.0, width), rows, on_out_of_range="clip", clip=clip)
+    sizes = np.sqrt((found.values**2).sum(axis=1)) if norm == "l2" else abs(found.values).max(1)
+    assert (sizes <= 1.0 + 1e-12).all() and (found.values[3] == 0.0).all()
+    assert not np.shares_memory(found.values, rows)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_number_is_refused_by_name(value):
+    rows = np.ones((4, 300), np.float32)
+    rows[2, 7] = value
+    with pytest.raises(InputError, match=r"client 12 holds .* at index 7"):
+        Domain("l2", 1.0, 300).admitted(rows, np.arange(10, 14), "clip")
