@@ -5,10 +5,12 @@ import importlib
 import inspect
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, PlainSerializer, ValidationError
@@ -46,6 +48,7 @@ class Registry(Generic[P]):
 
     def __init__(self, package: str, base: type[P]) -> None:
         self.package, self.base = package, base
+        self._met: dict[str, type[P]] = {}
 
     @cached_property
     def kinds(self) -> dict[str, type[P]]:
@@ -54,11 +57,36 @@ class Registry(Generic[P]):
         package = importlib.import_module(self.package)
         for module_info in pkgutil.walk_packages(package.__path__, f"{self.package}."):
             module = importlib.import_module(module_info.name)
-            for _, cls in inspect.getmembers(module, inspect.isclass):
-                own = cls.__module__ == module.__name__ and "kind" in vars(cls)
-                if own and issubclass(cls, self.base):
-                    found[cls.kind] = cls
+            found |= self._defined(module)
         return dict(sorted(found.items()))
+
+    def _defined(self, module: ModuleType) -> dict[str, type[P]]:
+        """Return the kinds that a module defines itself."""
+        found: dict[str, type[P]] = {}
+        for _, cls in inspect.getmembers(module, inspect.isclass):
+            own = cls.__module__ == module.__name__ and "kind" in vars(cls)
+            if own and issubclass(cls, self.base):
+                found[cls.kind] = cls
+        return found
+
+    def _named(self, kind: str) -> type[P] | None:
+        """Return the class of a kind, and import no more than the files whose text defines it.
+
+        Every process of a run reads the scenario: all pieces would cost it a second.
+        """
+        if not kind:
+            return None
+        if "kinds" in vars(self):
+            return self.kinds.get(kind)
+        if kind not in self._met:
+            defines = re.compile(rf'^    kind\b.*= "{re.escape(kind)}"', re.MULTILINE)
+            for folder in map(Path, importlib.import_module(self.package).__path__):
+                for path in sorted(folder.rglob("*.py")):
+                    if defines.search(path.read_text(encoding="utf-8")):
+                        inside = path.relative_to(folder).with_suffix("").parts
+                        name = ".".join((self.package, *inside)).removesuffix(".__init__")
+                        self._met |= self._defined(importlib.import_module(name))
+        return self._met.get(kind) or self.kinds.get(kind)
 
     def find(self, kind: str) -> type[P]:
         """Return the class of a kind, or of `package.module:Class`.
@@ -66,10 +94,10 @@ class Registry(Generic[P]):
         Raises:
             PydanticCustomError: when there is no such kind; it lists the kinds there are.
         """
-        if kind in self.kinds:
-            return self.kinds[kind]
         if ":" in kind:
             return self._imported(kind)
+        if (known := self._named(kind)) is not None:
+            return known
         near = difflib.get_close_matches(kind, self.kinds, 1)
         hint = f"did you mean '{near[0]}'? " if near else ""
         raise _refusal(
@@ -102,7 +130,7 @@ class Registry(Generic[P]):
     def dump(self, piece: P) -> dict[str, Any]:
         """Turn a piece back into the mapping that `parse` reads."""
         cls = type(piece)
-        known = self.kinds.get(getattr(cls, "kind", "")) is cls
+        known = self._named(getattr(cls, "kind", "")) is cls
         kind = cls.kind if known else f"{cls.__module__}:{cls.__qualname__}"
         return {"kind": kind, **piece.model_dump(mode="json", exclude_none=True)}
 
@@ -113,7 +141,7 @@ class Registry(Generic[P]):
             PydanticCustomError: when there is nothing at the path.
         """
         if ":" not in kind:
-            return kind in self.kinds
+            return self._named(kind) is not None
         cls = at_path(kind)
         return inspect.isclass(cls) and issubclass(cls, self.base)
 

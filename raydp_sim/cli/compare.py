@@ -11,11 +11,10 @@ from raydp_sim.cli.pictures import picture_file
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.durable import write_durable
 from raydp_sim.errors import InputError
-from raydp_sim.figures.model import is_figure
 from raydp_sim.registry import search_also
 from raydp_sim.run import RunResult, reopen
 from raydp_sim.run.documents import dumped
-from raydp_sim.scenario.document import read
+from raydp_sim.scenario.document import is_figure, read
 from raydp_sim.sweep.comparison import cell, differences, draw, labels
 from raydp_sim.sweep.grid import Point
 from raydp_sim.sweep.outcomes import Outcome, measure_of

@@ -12,7 +12,6 @@ from raydp_sim.cli.ledger_plot import draw
 from raydp_sim.cli.phrases import epsilon
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.figures.model import is_figure
 from raydp_sim.privacy.ledger import store
 from raydp_sim.privacy.ledger.histories import Entry, Standing, history, replayed, standing
 from raydp_sim.registry import search_also
@@ -21,7 +20,7 @@ from raydp_sim.run.directory import RunDir
 from raydp_sim.run.documents import dumped
 from raydp_sim.scenario import Scenario, bound_mechanism
 from raydp_sim.scenario.accounting import opened, planned
-from raydp_sim.scenario.document import read
+from raydp_sim.scenario.document import is_figure, read
 
 _EPILOG = """\b
 Example:

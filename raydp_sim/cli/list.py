@@ -11,9 +11,8 @@ from raydp_sim.cli import tables
 from raydp_sim.cli.shipped import shipped, shown
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.errors import InputError
-from raydp_sim.figures.model import is_figure
 from raydp_sim.scenario import load
-from raydp_sim.scenario.document import read
+from raydp_sim.scenario.document import is_figure, read
 
 _EPILOG = """\b
 Example:

@@ -2,18 +2,18 @@
 
 import contextlib
 import errno
+import functools
 import importlib
-import pkgutil
+import re
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from raydp_sim import cli
-from raydp_sim.cli.tables import wrapped_for_stderr
 from raydp_sim.errors import InputError, RunError, bad_field, shortened
-from raydp_sim.kernels import CHOICE
 from raydp_sim.version import __version__
 
 _EPILOG = """\b
@@ -30,9 +30,46 @@ anything else.
 # Commands that take long enough for faster kernels to matter.
 _PLAYING = ("run", "resume", "sweep", "bench")
 
+_FIRST_LINE = re.compile(r'"""`raydp-sim (\w+)`: (.+)"""')
+
+
+@functools.cache
+def summaries() -> dict[str, str]:
+    """Return what every command is for: a new one is a new file and nothing else.
+
+    The first line of a command's file says both. So nothing is imported but the command wanted.
+
+    Example:
+        >>> summaries()["run"]
+        'Play a scenario.'
+    """
+    found = {}
+    for path in sorted(Path(cli.__path__[0]).glob("*.py")):
+        with path.open(encoding="utf-8") as lines:
+            said = _FIRST_LINE.fullmatch(lines.readline().strip())
+        if said is not None and said[1] == path.stem:
+            found[path.stem] = said[2][0].upper() + said[2][1:]
+    return found
+
 
 class Commands(click.Group):
     """A group that turns every way to fail into one message and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(summaries())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command and return it."""
+        if cmd_name not in summaries():
+            return None
+        found: click.Command = importlib.import_module(f"{cli.__name__}.{cmd_name}").command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command is for without importing it."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(summaries().items()))
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Read the options before the command."""
@@ -80,6 +117,8 @@ def _end(ctx: click.Context, error: BaseException, code: int) -> NoReturn:
         message = f"unexpected {type(error).__name__}: {first} (--debug shows where)"
     elif code == 130 and not message:
         message = "interrupted"
+    from raydp_sim.cli.tables import wrapped_for_stderr  # here, since all else goes without rich
+
     click.echo(wrapped_for_stderr(f"raydp-sim: {message}"), err=True)
     ctx.exit(code)
 
@@ -95,20 +134,9 @@ def _end(ctx: click.Context, error: BaseException, code: int) -> NoReturn:
 @click.pass_context
 def main(ctx: click.Context, debug: bool) -> None:
     """Simulate private distributed learning on Ray, from scenario files."""
+    from raydp_sim.kernels import CHOICE  # here, since `--help` needs no NumPy
+
     if CHOICE.refused:
         raise InputError(CHOICE.refused)
     if CHOICE.notice and ctx.invoked_subcommand in _PLAYING:
         click.echo(CHOICE.notice, err=True)
-
-
-def _register() -> None:
-    """Add every command of the package: a new one is a new file and nothing else."""
-    for found in pkgutil.iter_modules(cli.__path__):
-        if found.name == "main":
-            continue
-        command = getattr(importlib.import_module(f"{cli.__name__}.{found.name}"), "command", None)
-        if isinstance(command, click.Command):
-            main.add_command(command)
-
-
-_register()

@@ -14,11 +14,10 @@ from raydp_sim.cli.sweeping import play_all
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.durable import fresh_folder, write_durable
 from raydp_sim.errors import InputError
-from raydp_sim.figures.model import is_figure
 from raydp_sim.registry import search_also
 from raydp_sim.run.documents import dumped
 from raydp_sim.scenario import Scenario, parse
-from raydp_sim.scenario.document import assigned, overridden, read
+from raydp_sim.scenario.document import assigned, is_figure, overridden, read
 from raydp_sim.sweep import manifest
 from raydp_sim.sweep.grid import Axis, Point, points, shown
 from raydp_sim.sweep.outcomes import Best, Outcome, best, measure_of, table

@@ -13,12 +13,11 @@ from raydp_sim.cli.phrases import epsilon, expected_error
 from raydp_sim.cli.tables import wrapped_for_stderr
 from raydp_sim.cli.waiting import waiting
 from raydp_sim.errors import InputError
-from raydp_sim.figures.model import is_figure
 from raydp_sim.registry import search_also
 from raydp_sim.run.advice import warning
 from raydp_sim.run.preflight import plan
 from raydp_sim.scenario import Scenario, load
-from raydp_sim.scenario.document import read
+from raydp_sim.scenario.document import is_figure, read
 
 _EPILOG = """\b
 Example:

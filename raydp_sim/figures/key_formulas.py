@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from raydp_sim.figures.formulas import Formula, Known
 from raydp_sim.mechanisms import make
@@ -34,7 +34,7 @@ def geometric(categories: int) -> Floats:
 
 def flip(epsilon: float) -> float:
     """Return z = 1 / (e^epsilon + 1)."""
-    return float(expit(-epsilon))
+    return float(scipy.special.expit(-epsilon))
 
 
 def cascade_bits(levels: tuple[float, ...]) -> float:

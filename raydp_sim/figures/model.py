@@ -1,6 +1,5 @@
 """What a figure's file says: panels of curves, and what the text claims about them."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -362,13 +361,3 @@ class FigureFile(Model):
     def document(self) -> dict[str, Any]:
         """Return the file as resolved: loading it gives this figure again."""
         return self.model_dump(mode="json", exclude_none=True)
-
-
-def is_figure(document: Any) -> bool:
-    """Say whether a scenario's document describes a figure and not a simulation.
-
-    Example:
-        >>> is_figure({"name": "x", "figure": {}}), is_figure({"name": "x", "population": {}})
-        (True, False)
-    """
-    return isinstance(document, Mapping) and "figure" in document

@@ -21,7 +21,7 @@ from raydp_sim.figures.model import FigureFile
 from raydp_sim.model import describe
 from raydp_sim.privacy.ledger.store import write_table
 from raydp_sim.run.provenance import provenance
-from raydp_sim.scenario.document import overridden, read
+from raydp_sim.scenario.document import is_figure, overridden, read
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def load(source: str | Path | Mapping[str, Any], overrides: Iterable[str] = ()) 
     named = isinstance(source, str | Path)
     document = read(Path(source)) if isinstance(source, str | Path) else source
     start = f"{source}: " if named else ""
-    if not model.is_figure(document):
+    if not is_figure(document):
         raise InputError(f"{start}figure is missing; `raydp_sim.run.play` plays simulations")
     try:
         file = FigureFile.model_validate(overridden(document, overrides))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
-from scipy.stats import hypergeom
+import scipy
 
 from raydp_sim.figures.formulas import Formula, Known
 from raydp_sim.mechanisms.base import Floats
@@ -71,7 +71,7 @@ def _ties_to_one(side: int, known: Known) -> float:
     """Return the noise that Algorithm 8 as printed amounts to, above a tie (1) or below it (-1)."""
     voters, asked = int(known["voters"]), int(known["multiple"])
     tally = int(known["tally"]) if side > 0 else voters - int(known["tally"])
-    says_one = float(hypergeom(voters, tally, asked).sf(math.ceil(asked / 2) - 1))
+    says_one = float(scipy.stats.hypergeom(voters, tally, asked).sf(math.ceil(asked / 2) - 1))
     return side * (2.0 * says_one - 1.0)
 
 

@@ -6,9 +6,9 @@ from functools import cached_property, lru_cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
-from scipy.special import betainc
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
 from raydp_sim.mechanisms.parts.categories import allowed, odd_overlap, stated, step_up
@@ -130,7 +130,7 @@ def nearest(size: int, directions: int) -> Nearest:
 
     def beyond(angle: float) -> float:
         # t = sin(angle): no singularity at t = 1, which circles have.
-        below = float(betainc(0.5, 0.5 * (size - 1), math.sin(angle) ** 2))
+        below = float(scipy.special.betainc(0.5, 0.5 * (size - 1), math.sin(angle) ** 2))
         return (1.0 - below**directions) * math.cos(angle)
 
     # Most of it lies below a few times 1/sqrt(size).

@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+import scipy
 from pydantic import Field
-from scipy.special import ndtr
 
 from raydp_sim.mechanisms.ballot import Ballot
 from raydp_sim.mechanisms.base import Floats, Positive
@@ -63,7 +63,7 @@ class GNMax(Ballot):
     def law(self) -> Floats:
         """Return Pr[1 | tally]: the difference of two counts has noise of sqrt(2) sigma."""
         margin = 2.0 * np.arange(self.voters + 1) - self.voters
-        return np.asarray(ndtr(margin / (math.sqrt(2.0) * self.sigma)))
+        return np.asarray(scipy.special.ndtr(margin / (math.sqrt(2.0) * self.sigma)))
 
     def event(self) -> CentralRelease:
         """Return the release's guarantee, (epsilon, delta)."""

@@ -5,9 +5,9 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
-from scipy.special import expit
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
 from raydp_sim.mechanisms.parts.categories import (
@@ -104,7 +104,7 @@ class HadamardBit(Mechanism):
     @cached_property
     def sign(self) -> HadamardSign:
         """What the reader computes."""
-        flip = step_up(float(expit(-allowed(self.need_epsilon()))))
+        flip = step_up(float(scipy.special.expit(-allowed(self.need_epsilon()))))
         if self.randomness is None or h2(flip) <= self.randomness * (1.0 + _ROUNDING):
             return HadamardSign(self.categories, 1.0 - flip, flip)
         up = step_down(rarer(self.randomness))

@@ -5,9 +5,9 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
-from scipy.special import expit
 
 from raydp_sim.mechanisms.base import Domain, Floats
 from raydp_sim.mechanisms.leveled import Keys, Leveled, Released, check_falling
@@ -114,7 +114,9 @@ class HadamardCascade(Leveled):
                 found.append(0.0)
                 continue
             # A hair more, since adding up coins rounds once for each.
-            wanted = float(expit(-allowed(level))) * (1.0 + len(self.levels) * 2.0**-51)
+            wanted = float(scipy.special.expit(-allowed(level))) * (
+                1.0 + len(self.levels) * 2.0**-51
+            )
             found.append(step_up((wanted - before) / (1.0 - 2.0 * before)))
             before += found[-1] * (1.0 - 2.0 * before)
         return tuple(found)

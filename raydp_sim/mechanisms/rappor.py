@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 from pydantic import model_validator
-from scipy.special import expit
 
 from raydp_sim import kernels
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages
@@ -66,7 +66,7 @@ class Rappor(Mechanism):
     @cached_property
     def flip(self) -> float:
         """Probability that a bit is flipped."""
-        return step_up(float(expit(-0.5 * allowed(self.need_epsilon()))), bits=64)
+        return step_up(float(scipy.special.expit(-0.5 * allowed(self.need_epsilon()))), bits=64)
 
     @cached_property
     def _coins(self) -> EightCoins:

@@ -43,8 +43,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, ndtr, ndtri
 
 from raydp_sim.privacy.errors import NotApplicable
 from raydp_sim.privacy.laws import Law
@@ -80,7 +80,7 @@ def normal(radius: float, dimension: int, tail: float) -> Law:
 
 
 def _number(a: float, tail: float) -> Law:
-    reach = a - float(ndtri(tail))
+    reach = a - float(scipy.special.ndtri(tail))
     _refuse_large(2.0 * a * reach)
     edges = np.linspace(0.0, reach, _NUMBER + 1)
     blanket = between(edges[:-1] + a, edges[1:] + a)
@@ -92,13 +92,16 @@ def _number(a: float, tail: float) -> Law:
     side[1:] += blanket * up
     ones = np.ones(_NUMBER + 1)
     first, second = np.concatenate([ratio, ones]), np.concatenate([ones, ratio])
-    return _law(np.concatenate([side, side]), first, second, float(ndtr(a - reach)))
+    return _law(np.concatenate([side, side]), first, second, float(scipy.special.ndtr(a - reach)))
 
 
 def _vector(a: float, d: int, tail: float) -> Law:
-    reach = a - float(ndtri(0.25 * tail))
+    reach = a - float(scipy.special.ndtri(0.25 * tail))
     half = 0.5 * d
-    short, long = gammaincinv(half, 0.25 * tail), gammainccinv(half, 0.25 * tail)
+    short, long = (
+        scipy.special.gammaincinv(half, 0.25 * tail),
+        scipy.special.gammainccinv(half, 0.25 * tail),
+    )
     y = np.linspace(-reach, reach, _CELLS + 1)
     t = np.sqrt(2.0 * np.linspace(math.sqrt(short), math.sqrt(long), _SHELLS + 1) ** 2)
     furthest = np.maximum(np.abs(y[:-1]), np.abs(y[1:]))
@@ -116,8 +119,9 @@ def _vector(a: float, d: int, tail: float) -> Law:
     by_level += np.bincount((row + place).ravel(), (mass * (1.0 - raised)).ravel(), size)
     by_level += np.bincount((row + place + 1).ravel(), (mass * raised).ravel(), size)
     weights, first, second = _on_stripes(a, y, by_level.reshape(_CELLS, _LEVELS))
-    beyond = 2.0 * float(ndtr(a - reach)) + float(
-        gammainc(half, 0.5 * t[0] ** 2) + gammaincc(half, 0.5 * t[-1] ** 2)
+    beyond = 2.0 * float(scipy.special.ndtr(a - reach)) + float(
+        scipy.special.gammainc(half, 0.5 * t[0] ** 2)
+        + scipy.special.gammaincc(half, 0.5 * t[-1] ** 2)
     )
     first, second = (np.multiply.outer(values, levels).ravel() for values in (first, second))
     return _law(weights.ravel(), first, second, beyond)
@@ -168,13 +172,17 @@ def between(low: Floats, high: Floats) -> Floats:
         ['0.682689492', '6.21983199e-16']
     """
     right = low > 0.0
-    return np.where(right, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+    return np.where(
+        right,
+        scipy.special.ndtr(-low) - scipy.special.ndtr(-high),
+        scipy.special.ndtr(high) - scipy.special.ndtr(low),
+    )
 
 
 def _chi(half: float, t: Floats) -> Floats:
     """Return the probability of intervals of a chi of 2 half degrees, by the lesser tail."""
     x = 0.5 * t * t
-    below, above = gammainc(half, x), gammaincc(half, x)
+    below, above = scipy.special.gammainc(half, x), scipy.special.gammaincc(half, x)
     return np.where(below[:-1] > 0.5, above[:-1] - above[1:], below[1:] - below[:-1])
 
 

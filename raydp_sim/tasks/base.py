@@ -340,7 +340,9 @@ class Task(Piece):
         if messages == 1:
             index = np.broadcast_to(np.int64(0), len(batch.payload))  # costs nothing to make
         else:
-            index = batch.index % messages  # a client may have sent several values
+            index = batch.index
+            if int(index.max(initial=0)) >= messages:
+                index = index % messages  # a client has sent several values
         return ask.mechanism.fold(accumulator, index, batch.payload)
 
     def ordered(self, accumulator: Any, places: NDArray[np.int64]) -> Any:

@@ -1,6 +1,8 @@
 """The commands that need no Ray, from the outside."""
 
+import importlib
 import json
+import pkgutil
 import re
 import shutil
 import sys
@@ -12,8 +14,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from raydp_sim import cli
 from raydp_sim.cli import playing
-from raydp_sim.cli.main import main
+from raydp_sim.cli.main import main, summaries
 from raydp_sim.errors import RunError
 from raydp_sim.run import Run
 from tests.cli.test_bad_input import write
@@ -38,9 +41,13 @@ def done(*arguments: str) -> Result:
     return result
 
 
+def command_of(name: str) -> click.Command:
+    return importlib.import_module(f"raydp_sim.cli.{name}").command
+
+
 def commands() -> dict[str, click.Command]:
-    found = dict(main.commands)
-    for name, command in main.commands.items():
+    found = {name: command_of(name) for name in summaries()}
+    for name, command in list(found.items()):
         if isinstance(command, click.Group):
             found |= {f"{name} {inner}": below for inner, below in command.commands.items()}
     return found
@@ -54,7 +61,15 @@ def test_every_command_explains_itself_with_an_example(name: str) -> None:
 
 
 def test_all_commands_are_found() -> None:
-    assert {"run", "validate", "list", "schema", "resume"} <= set(main.commands)
+    names = [found.name for found in pkgutil.iter_modules(cli.__path__)]
+    modules = {name: importlib.import_module(f"{cli.__name__}.{name}") for name in names}
+    defined = {
+        name
+        for name, module in modules.items()
+        if isinstance(getattr(module, "command", None), click.Command)
+    }
+    assert {"run", "validate", "list", "schema", "resume"} <= defined == set(summaries())
+    assert all(command_of(name).name == name for name in summaries())
 
 
 def test_run_prints_a_summary_and_leaves_a_whole_directory(tmp_path: Path, drawn: None) -> None:

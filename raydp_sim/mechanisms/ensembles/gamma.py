@@ -7,8 +7,8 @@ number per tally 0..K; the tally itself is never released.
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import hypergeom
 
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.mechanisms.ensembles.votes import check_voters
@@ -88,7 +88,7 @@ def subsampling(voters: int, asked: int) -> Floats:
     if isinstance(asked, bool) or int(asked) != asked or not 1 <= asked <= voters:
         raise bad_field("multiple", asked, f"it must be a whole number from 1 to {voters}")
     tally = np.arange((voters + 1) // 2, voters + 1)
-    ones = hypergeom(voters, tally, int(asked))
+    ones = scipy.stats.hypergeom(voters, tally, int(asked))
     says_one = ones.sf(asked // 2) + (0.5 * ones.pmf(asked // 2) if asked % 2 == 0 else 0.0)
     return mirrored(np.clip(2.0 * says_one - 1.0, 0.0, 1.0))
 

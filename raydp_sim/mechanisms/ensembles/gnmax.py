@@ -6,8 +6,8 @@ argmax_i (n_i + N(0, sigma^2)) is (lambda, lambda/sigma^2)-RDP for one teacher's
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import erfc, log_ndtr
 
 from raydp_sim.errors import bad_field
 
@@ -39,7 +39,7 @@ def accuracy(sigma: float, margin: float) -> float:
         >>> round(accuracy(21.46, 11), 3)
         0.641
     """
-    return math.exp(float(log_ndtr(margin / (math.sqrt(2.0) * sigma))))
+    return math.exp(float(scipy.special.log_ndtr(margin / (math.sqrt(2.0) * sigma))))
 
 
 def data_dependent_rdp(votes: ArrayLike, sigma: float, order: float) -> float:
@@ -59,7 +59,7 @@ def data_dependent_rdp(votes: ArrayLike, sigma: float, order: float) -> float:
     """
     everywhere = order / sigma**2
     counts = np.sort(np.asarray(votes, dtype=np.float64))
-    q = 0.5 * float(erfc((counts[-1] - counts[:-1]) / (2.0 * sigma)).sum())
+    q = 0.5 * float(scipy.special.erfc((counts[-1] - counts[:-1]) / (2.0 * sigma)).sum())
     if not 0.0 < q < 1.0:
         return everywhere
     mu2 = sigma * math.sqrt(-math.log(q))

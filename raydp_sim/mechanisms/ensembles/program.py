@@ -8,9 +8,8 @@ import math
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.stats import binom
 
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.ensembles.gamma import check_gamma, mirrored
@@ -64,7 +63,7 @@ def solved(weights: Floats, rows: Floats, limit: float, order: Floats) -> Floats
     """Return the upper half of the best function that keeps some rows and the given order."""
     # Rows differ by orders of magnitude in large ensembles; the solver's tolerance is absolute.
     scale = np.abs(rows).max(axis=1)
-    solution = linprog(
+    solution = scipy.optimize.linprog(
         -weights / np.abs(weights).max(),
         A_ub=np.concatenate([rows / scale[:, None], order]),
         b_ub=np.concatenate([limit / scale, np.zeros(len(order))]),
@@ -80,7 +79,7 @@ def objective_weights(voters: int, mean: float) -> Floats:
     """Return w_l for l = (K+1)/2..K."""
     if not 0.5 < mean <= 1.0:
         raise bad_field("mean", mean, "it must lie in (0.5, 1]")
-    law = binom(voters, mean).pmf(np.arange(voters + 1))
+    law = scipy.stats.binom(voters, mean).pmf(np.arange(voters + 1))
     half = (voters + 1) // 2
     return np.asarray(law[half:] - law[:half][::-1])
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import scipy
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from raydp_sim.mechanisms.base import Floats
 from raydp_sim.mechanisms.parts.budget import SLACK
@@ -45,7 +45,7 @@ class Coin:
     @cached_property
     def flip(self) -> float:
         """Probability of the opposite."""
-        steps = max(1, math.ceil(expit(-self.epsilon) * 2.0**53))
+        steps = max(1, math.ceil(scipy.special.expit(-self.epsilon) * 2.0**53))
         # The logistic function may have been rounded down, which costs a step at most.
         while _loss(steps * 2.0**-53) > self.epsilon:
             steps += 1

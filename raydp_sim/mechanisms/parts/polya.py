@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betainc, pdtrc
 
 from raydp_sim.mechanisms.base import Floats
 from raydp_sim.random import ClientStream
@@ -56,7 +56,7 @@ class PolyaNoise:
     def _more_than(self) -> NDArray[np.uint64]:
         """P(Poisson > j) for j = 0, 1, ... in steps of 2^-64, as long as there is a step."""
         rate = -self._log_rest / self.clients
-        chances = np.minimum(pdtrc(np.arange(400.0), rate), 1.0 - 2.0**-53)
+        chances = np.minimum(scipy.special.pdtrc(np.arange(400.0), rate), 1.0 - 2.0**-53)
         return (chances[chances >= _FINEST] / _FINEST).astype(np.uint64)
 
     @property
@@ -75,7 +75,7 @@ class PolyaNoise:
 
     def tail(self, clients: int, most: int) -> float:
         """Return a bound on the chance that so many clients' noise exceeds `most` in size."""
-        return 2.0 * float(betainc(most + 1.0, clients / self.clients, self.a))
+        return 2.0 * float(scipy.special.betainc(most + 1.0, clients / self.clients, self.a))
 
     def draw(self, stream: ClientStream) -> NDArray[np.int64]:
         """Draw one client's noise, for every client."""

@@ -5,9 +5,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.integrate import quad
-from scipy.special import erfcx
 
 from raydp_sim.mechanisms.base import Floats
 from raydp_sim.mechanisms.parts.half_space import half_step
@@ -155,8 +154,8 @@ def kappa(dimension: int) -> float:
     if d <= 2:
         return 0.0 if d == 1 else 2.0 / math.pi
     # In s = t d the integrand keeps its shape as d grows.
-    value, _ = quad(
-        lambda s: s * float(erfcx(s / (d * math.sqrt(2.0)))) ** d,
+    value, _ = scipy.integrate.quad(
+        lambda s: s * float(scipy.special.erfcx(s / (d * math.sqrt(2.0)))) ** d,
         0.0,
         math.inf,
         epsabs=0.0,

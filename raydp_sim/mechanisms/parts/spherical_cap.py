@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincc, betainccinv, betaincinv, betaln, expit, ndtr, ndtri
 
 from raydp_sim.mechanisms.base import Floats
 from raydp_sim.mechanisms.parts.budget import SLACK
@@ -80,12 +80,15 @@ class Cap:
     def _from_tail(self, tail: Floats) -> tuple[Floats, Floats]:
         # The height that has this probability, at most 1/2, above it.
         if self.variant == "gaussian":
-            return np.asarray(-ndtri(tail)), np.ones_like(tail)
+            return np.asarray(-scipy.special.ndtri(tail)), np.ones_like(tail)
         if self.dimension == 1:
             return np.ones_like(tail), np.zeros_like(tail)
         # The square of a coordinate of the sphere follows Beta(1/2, (d - 1)/2).
         half = 0.5 * (self.dimension - 1)
-        square, rest = betainccinv(0.5, half, 2.0 * tail), betaincinv(half, 0.5, 2.0 * tail)
+        square, rest = (
+            scipy.special.betainccinv(0.5, half, 2.0 * tail),
+            scipy.special.betaincinv(half, 0.5, 2.0 * tail),
+        )
         return np.sqrt(square), np.sqrt(rest)
 
 
@@ -107,7 +110,7 @@ def best_cap(variant: Variant, dimension: int, epsilon: float) -> Cap:
     """
     allowed = min(epsilon, _MOST) - SLACK * max(1.0, min(epsilon, _MOST))
     if dimension == 1:
-        p = float(expit(allowed)) - _STEPS
+        p = float(scipy.special.expit(allowed)) - _STEPS
         return Cap("exact", 1, 0.0, 0.5, p, 2.0 * p - 1.0, 1.0)
     law = _normal if variant == "gaussian" else _sphere(dimension)
     rest = 1.0 / math.expm1(allowed)
@@ -126,7 +129,7 @@ def best_cap(variant: Variant, dimension: int, epsilon: float) -> Cap:
     top = _TOP if variant == "exact" else 2.0 + math.sqrt(2.0 * allowed)
     threshold = top if excess(top) < 0.0 else float(brentq(excess, 0.0, top, xtol=1e-30))
     mass, partial = law(threshold)
-    p = float(expit(allowed + math.log(mass) - math.log1p(-mass))) - _STEPS
+    p = float(scipy.special.expit(allowed + math.log(mass) - math.log1p(-mass))) - _STEPS
     mean = partial * (p - mass) / (mass * (1.0 - mass))
     second = 1.0 if variant == "exact" else dimension + threshold * mean
     return Cap(variant, dimension, threshold, mass, p, mean, second)
@@ -135,13 +138,17 @@ def best_cap(variant: Variant, dimension: int, epsilon: float) -> Cap:
 def _sphere(dimension: int) -> Callable[[float], tuple[float, float]]:
     """Return the map from a threshold >= 0 to q and E[<V, u>; cap] for the uniform unit vector."""
     half = 0.5 * (dimension - 1)
-    scale = -math.log(dimension - 1) - float(betaln(half, 0.5))
+    scale = -math.log(dimension - 1) - float(scipy.special.betaln(half, 0.5))
 
     def law(threshold: float) -> tuple[float, float]:
         rest = (1.0 - threshold) * (1.0 + threshold)
         # From whichever of threshold^2 and 1 - threshold^2 is small: the other has lost digits.
         low = threshold < 0.5
-        both = betaincc(0.5, half, threshold**2) if low else betainc(half, 0.5, rest)
+        both = (
+            scipy.special.betaincc(0.5, half, threshold**2)
+            if low
+            else scipy.special.betainc(half, 0.5, rest)
+        )
         return 0.5 * float(both), math.exp(half * math.log(rest) + scale)
 
     return law
@@ -149,4 +156,6 @@ def _sphere(dimension: int) -> Callable[[float], tuple[float, float]]:
 
 def _normal(threshold: float) -> tuple[float, float]:
     """Return q and E[<V, u>; cap] for the standard normal vector."""
-    return float(ndtr(-threshold)), math.exp(-0.5 * threshold**2) / math.sqrt(2.0 * math.pi)
+    return float(scipy.special.ndtr(-threshold)), math.exp(-0.5 * threshold**2) / math.sqrt(
+        2.0 * math.pi
+    )

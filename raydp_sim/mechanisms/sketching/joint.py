@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Literal
 
-from scipy.stats import poisson
+import scipy
 
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Floats
@@ -45,5 +45,5 @@ def check_seeds(seeds: Ids) -> None:
     """
     clients, distinct = len(seeds), len(set(seeds.tolist()))
     repeats = clients - distinct
-    if repeats and poisson.sf(repeats - 1, clients * (clients - 1) / 2**33) < _CHANCE:
+    if repeats and scipy.stats.poisson.sf(repeats - 1, clients * (clients - 1) / 2**33) < _CHANCE:
         raise InputError(f"{clients} clients sent {distinct} seeds; every client must draw its own")

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigvalsh
+import scipy
 
 from raydp_sim.mechanisms.sketching.projection import ZERO, Floats, gram, sketches
 from raydp_sim.mechanisms.sketching.similarity import check_sizes
@@ -64,5 +64,5 @@ def spectrum(clients: int, kept: int, dimension: int, draw: int) -> Floats:
     # The draws are everyone's, whatever the seed of a run: beta is a number, not a result.
     stream = Stream(0, ("normaliser", clients, kept, dimension))
     high, _ = stream.at(draw).clients(np.arange(clients)).words("seed")
-    values = eigvalsh(gram(*sketches(high[:, 0], kept, dimension)))
+    values = scipy.linalg.eigvalsh(gram(*sketches(high[:, 0], kept, dimension)))
     return np.asarray(values[values > ZERO])

@@ -6,8 +6,8 @@ T is affine, so that nk equations are solved in place of a decomposition of S; G
 """
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, eigh
 
 from raydp_sim.mechanisms.parts.hadamard import fwht
 from raydp_sim.random import Ids, Stream
@@ -123,7 +123,9 @@ def _solved(matrix: Floats, slope: float, right: Floats) -> Floats:
     if slope < 1.0:
         shifted = slope * matrix
         shifted[np.diag_indices_from(shifted)] += 1.0 - slope
-        return np.asarray(cho_solve(cho_factor(shifted, overwrite_a=True), right))
-    values, vectors = eigh(matrix)
+        return np.asarray(
+            scipy.linalg.cho_solve(scipy.linalg.cho_factor(shifted, overwrite_a=True), right)
+        )
+    values, vectors = scipy.linalg.eigh(matrix)
     weights = np.where(values > ZERO, 1.0 / np.where(values > ZERO, values, 1.0), 0.0)
     return np.asarray(vectors @ (weights * (vectors.T @ right)))

@@ -8,8 +8,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from raydp_sim.mechanisms.sketching.similarity import check_sizes
 
@@ -73,5 +73,5 @@ def _inverse_moment(others: int, share: float, slope: float, first: int, power: 
     if others < 0:
         return 0.0
     count = np.arange(others + 1)
-    masses = binom(others, share).pmf(count)
+    masses = scipy.stats.binom(others, share).pmf(count)
     return math.fsum(masses * (1.0 + slope * (first + count - 1.0)) ** -power)

@@ -3,9 +3,9 @@
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.special import betainc, betaincinv
 
 from raydp_sim.population.availability.base import Availability, Mask
 from raydp_sim.population.moments import Times, numbers, uniforms
@@ -39,11 +39,13 @@ class Beta(Availability):
     def available(self, ids: NDArray[Any], time: Times, stream: Stream) -> Mask:
         """Flip each client's own coin of the period."""
         coins = uniforms(stream, ids, numbers(ids, time, self.period), "coin")
-        return np.asarray(betainc(self.alpha, self.beta, coins) < self._ranks(ids, stream))
+        return np.asarray(
+            scipy.special.betainc(self.alpha, self.beta, coins) < self._ranks(ids, stream)
+        )
 
     def probabilities(self, ids: NDArray[Any], stream: Stream) -> Floats:
         """Return the clients' own probabilities of being there."""
-        return np.asarray(betaincinv(self.alpha, self.beta, self._ranks(ids, stream)))
+        return np.asarray(scipy.special.betaincinv(self.alpha, self.beta, self._ranks(ids, stream)))
 
     def rate(self) -> float:
         """Return the mean of the Beta law."""

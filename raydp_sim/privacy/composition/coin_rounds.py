@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
-from scipy.stats import binom
+import scipy
 
 from raydp_sim.privacy.composition.direct import spaced
 from raydp_sim.privacy.composition.law_rounds import LawRound
@@ -88,11 +87,11 @@ def numbers(
         rare: chance of numbers that may be left out; theirs is what is left over.
         groups: how many at most, or about.
     """
-    law = binom(clients, probability)
+    law = scipy.stats.binom(clients, probability)
     low = max(1, int(law.ppf(rare / 4.0)) - 1)
     high = min(clients, int(law.isf(rare / 4.0)) + 1)
     # Logarithms of binomials are off by their rounding, relative to the factorials in them.
-    slack = 1.0 + 1e-14 * (1.0 + float(gammaln(clients + 1.0)))
+    slack = 1.0 + 1e-14 * (1.0 + float(scipy.special.gammaln(clients + 1.0)))
     below = 0.0 if low == 1 else float(law.cdf(low - 1))
     left = (below + float(law.sf(high))) * (1.0 + 1e-6) * slack
     ratio = max(_RATIO, math.exp(math.log(high / low) / groups)) if high > low else _RATIO

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp
+import scipy
 
 from raydp_sim.privacy.curves.binomials import Floats
 
@@ -167,7 +167,7 @@ class LossLaw:
         terms = [ahead, np.log(behind.mass[other]) - (order + 1.0) * behind.losses[other]]
         if self.origin > 0.0:
             terms.append(np.array([math.log(self.origin)]))
-        return float(logsumexp(np.concatenate(terms)))
+        return float(scipy.special.logsumexp(np.concatenate(terms)))
 
 
 def convex(losses: Floats, values: Floats) -> Floats:

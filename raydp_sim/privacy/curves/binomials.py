@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincc
 
 Floats = NDArray[np.float64]
 
@@ -272,12 +272,12 @@ def log_between(trials: int, p: float, low: Floats, end: Floats) -> Floats:
 def _from(trials: int, p: float, k: Floats) -> Floats:
     """Return Pr[Bin(trials, p) >= k], the regularised incomplete beta at (k, trials - k + 1)."""
     at = np.clip(k, 1.0, float(trials))
-    value = betainc(at, trials - at + 1.0, p)
+    value = scipy.special.betainc(at, trials - at + 1.0, p)
     return np.where(k <= 0, 1.0, np.where(k > trials, 0.0, value))
 
 
 def _below(trials: int, p: float, k: Floats) -> Floats:
     """Return Pr[Bin(trials, p) < k]."""
     at = np.clip(k, 1.0, float(trials))
-    value = betaincc(at, trials - at + 1.0, p)
+    value = scipy.special.betaincc(at, trials - at + 1.0, p)
     return np.where(k <= 0, 0.0, np.where(k > trials, 1.0, value))

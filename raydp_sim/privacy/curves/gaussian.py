@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr, ndtr
 
 Floats = NDArray[np.float64]
 
@@ -29,10 +29,12 @@ def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> fl
     ratio = sensitivity / sigma
     a, b = ratio / 2.0 - epsilon / ratio, -ratio / 2.0 - epsilon / ratio
     if a > 0.0:
-        first = float(ndtr(a))
-        return min(1.0, first - math.exp(epsilon + float(log_ndtr(b))) + _ROUNDING * first)
+        first = float(scipy.special.ndtr(a))
+        return min(
+            1.0, first - math.exp(epsilon + float(scipy.special.log_ndtr(b))) + _ROUNDING * first
+        )
     # b^2/2 - epsilon = a^2/2: taking it out of both terms leaves a difference of like ones.
-    first, second = (float(erfcx(-x / math.sqrt(2.0))) for x in (a, b))
+    first, second = (float(scipy.special.erfcx(-x / math.sqrt(2.0))) for x in (a, b))
     # The exponent errs in proportion to itself; what underflows is rounded up.
     factor = 0.5 * math.exp(-0.5 * a * a * (1.0 - _ROUNDING))
     return max(5e-324, factor * (first - second + _ROUNDING * first))
@@ -107,12 +109,12 @@ def gaussian_deltas(epsilons: Floats, sigma: float) -> Floats:
     """
     ratio = 1.0 / sigma
     a, b = ratio / 2.0 - epsilons / ratio, -ratio / 2.0 - epsilons / ratio
-    near = ndtr(np.maximum(a, 0.0))
+    near = scipy.special.ndtr(np.maximum(a, 0.0))
     # Where a <= 0 the exponents below are not used; they are kept from overflowing.
-    cost = np.exp(np.where(a > 0.0, epsilons + log_ndtr(b), 0.0))
+    cost = np.exp(np.where(a > 0.0, epsilons + scipy.special.log_ndtr(b), 0.0))
     plain = np.minimum(1.0, near - cost + _ROUNDING * near)
     far = np.minimum(a, 0.0)
-    first, second = (erfcx(-x / math.sqrt(2.0)) for x in (far, np.minimum(b, 0.0)))
+    first, second = (scipy.special.erfcx(-x / math.sqrt(2.0)) for x in (far, np.minimum(b, 0.0)))
     factor = 0.5 * np.exp(-0.5 * far * far * (1.0 - _ROUNDING))
     tail = np.maximum(5e-324, factor * (first - second + _ROUNDING * first))
     return np.asarray(np.where(a > 0.0, plain, tail), dtype=np.float64)

@@ -4,8 +4,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -80,13 +80,13 @@ def log1m_exp(x: float) -> float:
 
 @lru_cache(maxsize=8)
 def _log_factorials(size: int) -> Array:
-    return gammaln(np.arange(1.0, size + 1.0))
+    return scipy.special.gammaln(np.arange(1.0, size + 1.0))
 
 
 @lru_cache(maxsize=8)
 def _log_half_gammas(size: int) -> Array:
     with np.errstate(divide="ignore"):
-        return gammaln(np.arange(size) / 2.0)
+        return scipy.special.gammaln(np.arange(size) / 2.0)
 
 
 def _table_size(order: int) -> int:

@@ -36,7 +36,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+import scipy
 
 # A bound for so many clients serves for more; it is already small with few messages.
 _MOST_CLIENTS = 1 << 18
@@ -66,9 +66,13 @@ def log_distance(n: int, messages: int, log_q: float) -> float:
     rounding = 1e-5 + 4.0 * _ROUNDING * math.lgamma(n * k + 1.0)
     factor = math.log(4.0 if k == 2 else 2.5) + log_q + rounding
     i = np.arange(n, 1, -1, dtype=np.float64)
-    choices = gammaln(i * k + 1.0) - gammaln(i * k - k + 1.0) - gammaln(k + 1.0)
-    terms = np.cumsum(factor + np.log(i) - choices) - gammaln(np.arange(3.0, n + 2.0))
-    return min(0.0, 0.5 * float(logsumexp(terms)) - math.log(2.0))
+    choices = (
+        scipy.special.gammaln(i * k + 1.0)
+        - scipy.special.gammaln(i * k - k + 1.0)
+        - scipy.special.gammaln(k + 1.0)
+    )
+    terms = np.cumsum(factor + np.log(i) - choices) - scipy.special.gammaln(np.arange(3.0, n + 2.0))
+    return min(0.0, 0.5 * float(scipy.special.logsumexp(terms)) - math.log(2.0))
 
 
 def least_messages(n: int, log_q: float, log_allowed: float, most: int) -> int | None:

@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betainc
+import scipy
 
 from raydp_sim.privacy.curves.binomials import Floats, log_binomial
 from raydp_sim.privacy.curves.strides import stride
@@ -121,7 +121,7 @@ class TiltedCoins:
         k = np.minimum(np.floor(0.5 * m * (1.0 + ratio[seen])) + 1.0, m)
         rounding = _EXACT + _GROWTH * np.sqrt(m)
         gain = h * (2.0 + rise) * (k / m) * np.exp(log_binomial(m, 0.5, k)) * (1.0 + rounding)
-        cost = rise * betainc(k, m - k + 1.0, 0.5) * (1.0 - rounding)
+        cost = rise * scipy.special.betainc(k, m - k + 1.0, 0.5) * (1.0 - rounding)
         value[seen] = np.maximum(gain - cost, 0.0)
         return value
 

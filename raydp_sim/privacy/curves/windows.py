@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from raydp_sim.privacy.curves.binomials import log_binomial, log_tail_above, log_tail_below
 from raydp_sim.privacy.curves.numerics import Array, Whole
@@ -68,7 +68,7 @@ def central(n: int, p: float, buckets: int | None, relative: float = 0.0) -> Buc
         starts = np.arange(low, high + 1)
     else:
         spread = math.sqrt(2.0 * n * p * (1.0 - p))
-        inner = n * p + spread * ndtri(np.arange(1, buckets) / buckets)
+        inner = n * p + spread * scipy.special.ndtri(np.arange(1, buckets) / buckets)
         wings = max(4, buckets // 3)
         outer = (
             np.linspace(low, inner[0], wings, endpoint=False),

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from scipy.special import ndtr
+import scipy
 
 from raydp_sim.privacy import events as ev
 from raydp_sim.privacy.errors import Contradiction
@@ -172,9 +172,13 @@ def _normal(noise_multiplier: float) -> list[list[Coin]]:
     """
 
     def coin(t: float) -> Coin:
-        lift = ndtr(apart - t) - ndtr(-t) - 1e-15
+        lift = scipy.special.ndtr(apart - t) - scipy.special.ndtr(-t) - 1e-15
         least = apart * math.exp(-0.5 * max(t * t, (t - apart) ** 2)) / math.sqrt(2.0 * math.pi)
-        return float(ndtr(-t)), float(max(lift, least)), float(ndtr(t - apart))
+        return (
+            float(scipy.special.ndtr(-t)),
+            float(max(lift, least)),
+            float(scipy.special.ndtr(t - apart)),
+        )
 
     apart = 1.0 / noise_multiplier
     return [[coin(t) for t in (0.0, 0.6, 1.2, 1.8, 2.4, 3.2, 0.5 * apart)]]

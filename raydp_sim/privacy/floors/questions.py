@@ -20,8 +20,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betaincc, ndtr
 
 from raydp_sim.privacy.floors.tails import TINY, binomial, tails
 
@@ -192,8 +192,8 @@ def counted(yes: float, lift: float, miss: float, messages: int) -> Questions:
     close = gain > 0.5 * no
     if np.any(close):
         few = c[close]
-        below = betaincc(few, np.maximum(messages - few, 0.5), yes)
-        lower = betaincc(np.maximum(few - 1.0, 0.5), messages - few + 1.0, yes)
+        below = scipy.special.betaincc(few, np.maximum(messages - few, 0.5), yes)
+        lower = scipy.special.betaincc(np.maximum(few - 1.0, 0.5), messages - few + 1.0, yes)
         below, lower = np.where(few == messages, 1.0, below), np.where(few == 1.0, 0.0, lower)
         missed[close] = miss * below + (yes + lift) * lower
     return Questions(
@@ -214,11 +214,15 @@ def shifted(distance: float) -> Questions:
         0.383
     """
     t = np.arange(-9.0, 9.0 + min(distance, 38.0), 0.01) + 0.5 * max(0.0, distance - 38.0)
-    yes, no, missed = ndtr(-t), ndtr(t), ndtr(t - distance)
+    yes, no, missed = (
+        scipy.special.ndtr(-t),
+        scipy.special.ndtr(t),
+        scipy.special.ndtr(t - distance),
+    )
     density = np.exp(-0.5 * np.maximum(t * t, (t - distance) ** 2)) / math.sqrt(2.0 * math.pi)
     # The density is unimodal, so its integral is at least its lesser end times the distance.
     apart = np.maximum(
-        ndtr(distance - t) * _DOWN - yes * _UP,
+        scipy.special.ndtr(distance - t) * _DOWN - yes * _UP,
         np.maximum(no * _DOWN - missed * _UP, distance * density * _DOWN),
     )
     return Questions(yes * _DOWN, yes * _UP, no * _DOWN, no * _UP, missed * _UP, apart)
@@ -243,8 +247,8 @@ def _counts(one: Questions, times: int, delta: float) -> tuple[NDArray[np.intp],
     yes, gain = one.yes_most[:, None], one.gain[:, None]
     spread = np.sqrt(np.maximum(times * yes * one.no_most[:, None], TINY))
     distance = np.minimum(times * gain / spread, 30.0)
-    above = ndtr(-_DEVIATIONS)
-    over = ndtr(distance - _DEVIATIONS) - above - delta
+    above = scipy.special.ndtr(-_DEVIATIONS)
+    over = scipy.special.ndtr(distance - _DEVIATIONS) - above - delta
     best = _DEVIATIONS[np.argmax(np.log1p(np.maximum(over, 0.0) / above), axis=1)][:, None]
     steps = best + np.array([-1.5, -0.75, -0.25, 0.0, 0.25, 0.75, 1.5, 3.0])
     raised = times * np.minimum(yes + gain, 1.0)

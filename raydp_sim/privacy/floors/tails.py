@@ -6,8 +6,8 @@ Written apart from those that the upper bounds use, so that no mistake is shared
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincc, gammaln
 
 Floats = NDArray[np.float64]
 
@@ -31,8 +31,8 @@ def tails(m: Floats, trials: float, x: Floats, rest: Floats) -> tuple[Floats, Fl
     z = np.minimum(np.where(seldom, x, rest), 1.0)
     direct = seldom == above  # the regularised beta function is then the rarer tail itself
     tail = np.empty(len(m))
-    tail[direct] = betainc(a[direct], trials + 1.0 - a[direct], z[direct])
-    tail[~direct] = betaincc(a[~direct], trials + 1.0 - a[~direct], z[~direct])
+    tail[direct] = scipy.special.betainc(a[direct], trials + 1.0 - a[direct], z[direct])
+    tail[~direct] = scipy.special.betaincc(a[~direct], trials + 1.0 - a[~direct], z[~direct])
     return np.where(above, tail, 1.0 - tail), np.where(above, 1.0 - tail, tail)
 
 
@@ -66,7 +66,12 @@ def _stirling(k: Floats) -> Floats:
     i = 1.0 / (big * big)
     series = (1 / 12 - i * (1 / 360 - i * (1 / 1260 - i * (1 / 1680 - i / 1188)))) / big
     low = np.clip(k, 1.0, 16.0)
-    exact = gammaln(low + 1.0) - (low + 0.5) * np.log(low) + low - 0.5 * math.log(2.0 * math.pi)
+    exact = (
+        scipy.special.gammaln(low + 1.0)
+        - (low + 0.5) * np.log(low)
+        + low
+        - 0.5 * math.log(2.0 * math.pi)
+    )
     return np.where(k > 16.0, series, exact)
 
 

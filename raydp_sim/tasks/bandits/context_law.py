@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from raydp_sim.errors import bad_field
 from raydp_sim.mechanisms.krr import KaryResponse
@@ -104,7 +104,7 @@ def from_noisy_shares(
     """
     if np.shape(shares) != (len(features),) or not np.isfinite(shares).all():
         raise bad_field("shares", shares, f"give {len(features)} finite numbers")
-    noise = scale * float(stats.gamma.isf(beta / 2.0, len(shares)))
+    noise = scale * float(scipy.stats.gamma.isf(beta / 2.0, len(shares)))
     sampled = _deviation(1.0, len(shares), clients, beta / 2.0)
     return _estimated(features, np.asarray(shares, np.float64), sampled + noise, beta)
 

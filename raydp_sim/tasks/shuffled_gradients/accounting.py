@@ -10,7 +10,7 @@ the bound fails.
 import math
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+import scipy
 
 from raydp_sim.errors import bad_field
 from raydp_sim.privacy.curves.iteration import secret_rdp
@@ -121,7 +121,9 @@ def secret_epsilon(
     grid = np.linspace(math.log(1e-3), math.log(1e4), 60)
     lowest = int(np.argmin([at(float(point)) for point in grid]))
     around = float(grid[max(lowest - 1, 0)]), float(grid[min(lowest + 1, len(grid) - 1)])
-    found = minimize_scalar(at, bounds=around, method="bounded", options={"xatol": 1e-6})
+    found = scipy.optimize.minimize_scalar(
+        at, bounds=around, method="bounded", options={"xatol": 1e-6}
+    )
     return min(float(found.fun), at(float(grid[lowest])))
 
 
@@ -149,7 +151,7 @@ def secret_sigma_for(
     low = math.log(high) - 1.0
     while over(low) < 0.0:
         low -= 1.0
-    found = brentq(over, low, math.log(high) + 1e-9, xtol=1e-10)
+    found = scipy.optimize.brentq(over, low, math.log(high) + 1e-9, xtol=1e-10)
     return math.exp(float(found) + 1e-9)
 
 

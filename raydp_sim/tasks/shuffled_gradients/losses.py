@@ -8,8 +8,8 @@ break that.
 from typing import Any, Literal, get_args
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from raydp_sim.errors import bad_field
 
@@ -58,7 +58,7 @@ def slopes(loss: LossName, scores: Floats, targets: Floats) -> Floats:
     """Return f'(<x, a>) of losses that are functions of <x, a>: the gradient is that times a."""
     if loss == "ridge":
         return 2.0 * (scores - targets)
-    return np.asarray(expit(scores) - targets)
+    return np.asarray(scipy.special.expit(scores) - targets)
 
 
 def gradient(loss: LossName, point: Floats, feature: Floats, target: float) -> Floats:
@@ -68,7 +68,7 @@ def gradient(loss: LossName, point: Floats, feature: Floats, target: float) -> F
     score = float(feature @ point)
     if loss == "ridge":
         return 2.0 * (score - target) * feature
-    return (float(expit(score)) - target) * feature
+    return (float(scipy.special.expit(score)) - target) * feature
 
 
 def smoothness(loss: LossName, features: Floats) -> Floats:
