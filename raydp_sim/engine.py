@@ -14,10 +14,15 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Ask:
-    """Ask the clients for the reports of a release at a moment of virtual time."""
+    """Ask the clients for the reports of a release at a moment of virtual time.
+
+    With `count` above 1, for those of a span: this release and the ones after it, each at the
+    moment at which it is due.
+    """
 
     release: int
     time: float
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -129,10 +134,15 @@ class Policy:
     Attributes:
         min_batch: reports below which a batch is never released whose ask does not say how many.
         depth: releases that may be under way at once; 1 if an ask depends on the release before.
+        span: releases that are asked for together, at most `depth`.
+        eager: whether the next is asked for as soon as it is known when it is due, and not only
+            when the one before is collected.
     """
 
     min_batch: int = 1
     depth: int = 1
+    span: int = 1
+    eager: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,7 +160,8 @@ class State:
         closed: closed releases that wait for the ones before them: number, reports, least.
         decided: every release below this one is charged or discarded.
         charged: releases that are paid for and wait for the ones before them.
-        collecting: whether a release is still taking reports in.
+        collecting: whether a release is still taking reports in; of eager policies, whether it is
+            still to be planned.
     """
 
     time: float = 0.0
@@ -174,7 +185,7 @@ def begin(policy: Policy, state: State, horizon: int) -> Step:
 
     Example:
         >>> begin(Policy(), State(), 1)[1]
-        [Ask(release=0, time=0.0)]
+        [Ask(release=0, time=0.0, count=1)]
     """
     return _ask_next(policy, replace(state, horizon=horizon))
 
@@ -190,10 +201,15 @@ def advance(policy: Policy, state: State, event: Event) -> Step:
         case Woke(time):
             return _ask_next(policy, replace(state, time=max(state.time, time)))
         case Planned(release, closed, due):
-            return replace(state, closing=(*state.closing, (release, closed)), due=due), []
+            after = replace(state, closing=(*state.closing, (release, closed)), due=due)
+            if not policy.eager or release + 1 < state.asked:
+                return after, []
+            return _ask_next(policy, replace(after, collecting=False))
         case Ended(release):
             return replace(state, horizon=release, asked=release, collecting=False), []
         case Collected(release):
+            if policy.eager:  # of a later one it may not be known yet when it is due
+                return state, [Close(release)]
             after, commands = _ask_next(policy, replace(state, collecting=False))
             return after, [Close(release), *commands]
         case Closed(release, reports, least):
@@ -240,12 +256,13 @@ def _decide(state: State) -> Step:
 
 def _ask_next(policy: Policy, state: State) -> Step:
     under_way = state.asked - state.floor - len(state.ahead)
-    if state.collecting or state.asked >= state.horizon or under_way >= policy.depth:
+    count = min(policy.span, state.horizon - state.asked)
+    if state.collecting or count <= 0 or under_way + count > policy.depth:
         return state, []
     if state.due > state.time:
         return state, [Wait(state.due)]
-    asked = replace(state, asked=state.asked + 1, collecting=True)
-    return asked, [Ask(state.asked, state.due)]
+    asked = replace(state, asked=state.asked + count, collecting=True)
+    return asked, [Ask(state.asked, state.due, count)]
 
 
 def _release_next(state: State) -> Step:

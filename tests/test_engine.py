@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,13 +35,16 @@ def play(policy, horizon, sizes, seed, interval=1.0, lag=0.0):
         for command in commands:
             history.append(command)
             match command:
-                case Ask(release, time):
+                case Ask(release, time, count):
                     # The schedule answers before anything is collected.
-                    state, more = engine.advance(
-                        policy, state, Planned(release, time + lag, time + max(interval, lag))
-                    )
-                    assert more == []
-                    pending.append(Collected(release))
+                    for each in range(release, release + count):
+                        due = time + max(interval, lag)
+                        planned = Planned(each, time + lag, due)
+                        state, more = engine.advance(policy, state, planned)
+                        assert more == [] or policy.eager
+                        commands.extend(more)
+                        pending.append(Collected(each))
+                        time = due
                 case Close(release):
                     pending.append(Closed(release, sizes[release]))
                 case Charge(release, _):
@@ -57,39 +61,50 @@ def play(policy, horizon, sizes, seed, interval=1.0, lag=0.0):
 
 
 plays = given(
-    depth=st.integers(1, 4),
+    shape=st.tuples(st.integers(1, 4), st.integers(1, 3), st.booleans()),
     min_batch=st.integers(1, 5),
     sizes=st.lists(st.integers(0, 9), min_size=1, max_size=12),
     seed=st.integers(0, 2**32),
 )
 
 
+def of_ask(ask):
+    return ask.release, ask.time, ask.count
+
+
+def shaped(shape, min_batch):
+    """A policy of so many spans of so many releases under way at once."""
+    spans, span, eager = shape
+    return Policy(min_batch, depth=spans * span, span=span, eager=eager)
+
+
 @plays
-def test_every_release_is_asked_and_finished_once(depth, min_batch, sizes, seed):
-    state, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
-    asks = [item.release for item in history if isinstance(item, Ask)]
-    assert asks == list(range(len(sizes)))
+def test_every_release_is_asked_and_finished_once(shape, min_batch, sizes, seed):
+    state, history = play(shaped(shape, min_batch), len(sizes), sizes, seed)
+    asks = [item for item in history if isinstance(item, Ask)]
+    assert [r + k for r, _, n in map(of_ask, asks) for k in range(n)] == list(range(len(sizes)))
+    assert all(ask.count == shape[1] for ask in asks[:-1])
     assert (state.floor, state.ahead, state.charged) == (len(sizes), frozenset(), frozenset())
 
 
 @plays
-def test_no_release_before_its_charge_is_durable(depth, min_batch, sizes, seed):
-    _, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
+def test_no_release_before_its_charge_is_durable(shape, min_batch, sizes, seed):
+    _, history = play(shaped(shape, min_batch), len(sizes), sizes, seed)
     for place, item in enumerate(history):
         if isinstance(item, Release):
             assert Charged(item.release) in history[:place]
 
 
 @plays
-def test_charges_and_discards_come_in_order(depth, min_batch, sizes, seed):
-    _, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
+def test_charges_and_discards_come_in_order(shape, min_batch, sizes, seed):
+    _, history = play(shaped(shape, min_batch), len(sizes), sizes, seed)
     decided = [item.release for item in history if isinstance(item, (Charge, Discard))]
     assert decided == sorted(decided) == list(range(len(sizes)))
 
 
 @plays
-def test_a_batch_below_min_batch_is_never_charged_nor_released(depth, min_batch, sizes, seed):
-    _, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
+def test_a_batch_below_min_batch_is_never_charged_nor_released(shape, min_batch, sizes, seed):
+    _, history = play(shaped(shape, min_batch), len(sizes), sizes, seed)
     released = {item.release for item in history if isinstance(item, Release)}
     charged = {item.release for item in history if isinstance(item, Charge)}
     large = {release for release, size in enumerate(sizes) if size >= min_batch}
@@ -97,8 +112,8 @@ def test_a_batch_below_min_batch_is_never_charged_nor_released(depth, min_batch,
 
 
 @plays
-def test_releases_come_in_order_and_one_at_a_time(depth, min_batch, sizes, seed):
-    _, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
+def test_releases_come_in_order_and_one_at_a_time(shape, min_batch, sizes, seed):
+    _, history = play(shaped(shape, min_batch), len(sizes), sizes, seed)
     under_way = None
     last = -1
     for item in history:
@@ -110,18 +125,31 @@ def test_releases_come_in_order_and_one_at_a_time(depth, min_batch, sizes, seed)
 
 
 @plays
-def test_no_more_than_depth_releases_are_under_way(depth, min_batch, sizes, seed):
-    _, history = play(Policy(min_batch, depth=depth), len(sizes), sizes, seed)
+def test_no_more_than_depth_releases_are_under_way(shape, min_batch, sizes, seed):
+    _, history = play(shaped(shape, min_batch), len(sizes), sizes, seed)
     open_releases = 0
     for item in history:
-        open_releases += isinstance(item, Ask) - isinstance(item, Finished)
-        assert open_releases <= depth
+        open_releases += item.count if isinstance(item, Ask) else -isinstance(item, Finished)
+        assert open_releases <= shape[0] * shape[1]
 
 
-def test_virtual_time_never_runs_backwards_and_rounds_keep_their_moments():
-    _, history = play(Policy(depth=3), 6, [1] * 6, seed=3, interval=2.5)
+@pytest.mark.parametrize("span", [1, 2])
+@pytest.mark.parametrize("eager", [False, True])
+def test_virtual_time_never_runs_backwards_and_rounds_keep_their_moments(span, eager):
+    policy = Policy(depth=3 * span, span=span, eager=eager)
+    _, history = play(policy, 6, [1] * 6, seed=3, interval=2.5)
     asks = [(item.release, item.time) for item in history if isinstance(item, Ask)]
-    assert asks == [(release, 2.5 * release) for release in range(6)]
+    assert asks == [(release, 2.5 * release) for release in range(0, 6, span)]
+
+
+def test_an_eager_policy_asks_on_before_anything_is_collected():
+    policy = Policy(depth=2, eager=True)
+    state, commands = engine.begin(policy, State(), 5)
+    state, commands = engine.advance(policy, state, Planned(0, 0.0, 0.0))
+    assert commands == [Ask(1, 0.0)]
+    # That of the first is no reason to ask again: it is not known when the third is due.
+    state, commands = engine.advance(policy, state, Collected(0))
+    assert commands == [Close(0)]
 
 
 def test_a_release_is_paid_for_at_the_moment_its_batch_closed():

@@ -12,9 +12,8 @@ import raydp_sim
 from raydp_sim.cli.schema import scenario_schema
 from raydp_sim.cli.shipped import shipped
 from raydp_sim.errors import InputError
-from raydp_sim.figures.model import is_figure
 from raydp_sim.scenario import Scenario, bound_mechanism, load, parse
-from raydp_sim.scenario.document import read
+from raydp_sim.scenario.document import is_figure, read
 from raydp_sim.scenario.schema import field_docs
 
 SMALL = {

@@ -1,5 +1,6 @@
 """The readers: actors that fold what they are handed and make releases of it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.actors.inbox import Inbox, all_accepted, batch_counts, releasable
+from raydp_sim.actors.inbox import Inbox, batch_counts, of_release, releasable
 from raydp_sim.actors.planning import Planning
 from raydp_sim.actors.seeds import opened
 from raydp_sim.errors import RunError
@@ -15,8 +16,8 @@ from raydp_sim.mechanisms.wires.fixed import add
 from raydp_sim.privacy.ledger.store import canonical
 from raydp_sim.random import Ids
 from raydp_sim.scenario import Scenario, setting_of
-from raydp_sim.schedule.batch import Cohort
-from raydp_sim.stream.batches import Order, Reports, Shuffled, Slotted, Summed
+from raydp_sim.schedule.batch import Cohorts, cohort_of
+from raydp_sim.stream.batches import Counted, Order, Reports, Shuffled, Slotted, Summed
 from raydp_sim.stream.shuffle import Gathered, interleave
 from raydp_sim.tasks.base import Arrays, Ask, Formed
 
@@ -99,12 +100,18 @@ class AggregatorActor:
         assert ask is not None, "every release begins with an ask"
         return ask
 
-    def fold(self, release: int, *parts: Shuffled | Slotted) -> None:
+    def fold(self, release: int, *parts: Shuffled | Slotted | Counted) -> None:
         """Fold one chunk, given as the shufflers' shares of it."""
+        listed: list[Any] = []
         for part in parts:
+            if isinstance(part, Counted):
+                self._fold(release, part)
+                continue
             if not isinstance(part, Shuffled | Slotted):
                 raise RunError(f"a reader was handed {type(part).__name__}, not Shuffled")
-        self._fold(release, interleave(parts))
+            listed.append(part)
+        if listed:
+            self._fold(release, interleave(listed))
 
     def _fold(self, release: int, batch: Any) -> None:
         ask, task = self._ask(release), self.scenario.task
@@ -156,6 +163,31 @@ class AggregatorActor:
         said = (None, {}) if following is None else self.ask(following)
         return *said, self.public
 
+    def steps(
+        self,
+        releases: Sequence[tuple[int, float]],
+        reports: Sequence[int],
+        following: int | None,
+        *whole: Sequence[Shuffled],
+    ) -> tuple[Ask | None, Arrays, list[Arrays]]:
+        """Make several releases, one after the other, and say what is asked next.
+
+        Args:
+            releases: number and mean weight of each.
+            reports: in each; only the ledger returns it, once all are paid for.
+            following: as of `step`, of the last.
+            whole: the batches, unless they are here already.
+        """
+        made: list[Arrays] = []
+        ask: Ask | None = None
+        broadcast: Arrays = {}
+        for place, ((release, weight), number) in enumerate(zip(releases, reports, strict=True)):
+            after = following if place == len(releases) - 1 else None
+            batch = (span[place] for span in whole)
+            ask, broadcast, public = self.step(release, number, weight, None, after, *batch)
+            made.append(public)
+        return ask, broadcast, made
+
     def withheld(self, release: int, asked: int) -> tuple[None, Arrays]:
         """Hear that a batch was too small to be released, of so many who were handed a slot.
 
@@ -194,6 +226,10 @@ class ServerActor(AggregatorActor):
         """See `Inbox.collect`."""
         return [self.inbox.collect(batch) for batch in batches]
 
+    def take(self, release: int, *given: Reports | Sequence[Reports | None]) -> list[bool]:
+        """See `ShufflerActor.take`."""
+        return self.collect(*(of_release(release, each) for each in given))
+
     def plan(self, saved: Arrays | None, absent: Any) -> None:
         """See `Planning.start`."""
         self.planning.start(saved, absent)
@@ -202,12 +238,16 @@ class ServerActor(AggregatorActor):
         """See `Planning.choose`."""
         return self.planning.choose(*arguments)
 
+    def choose_all(self, *arguments: Any) -> tuple[Any, Any]:
+        """See `Planning.choose_all`."""
+        return self.planning.choose_all(*arguments)
+
     def scheduled(self, finished: int) -> Arrays:
         """See `Planning.saved`."""
         return self.planning.saved(finished)
 
     def close(
-        self, release: int, head: Ask, cohort: Cohort | None
+        self, release: int, head: Ask, cohorts: Cohorts
     ) -> tuple[dict[str, Any], Ids | range]:
         """Close a batch; see `ShufflerActor.close`. It is folded in one piece.
 
@@ -219,7 +259,7 @@ class ServerActor(AggregatorActor):
                 raise RunError(f"release {release} is of what was sent before, and nothing was")
             nothing = {"messages": 0, "duplicates": 0, "bytes": 0}
             return {"reports": len(self.senders), **nothing}, self.senders
-        batch = self.inbox.close(release)
+        batch, cohort = self.inbox.close(release), cohort_of(release, cohorts)
         counts, slots = batch_counts(batch, head, cohort)
         self.closed[release] = batch, slots
         senders = batch.senders.participants()
@@ -228,12 +268,23 @@ class ServerActor(AggregatorActor):
         return counts, senders
 
     def gather(
-        self, release: int, head: Ask, cohort: Cohort | None, *batches: Reports
-    ) -> tuple[tuple[dict[str, Any], bool], Ids | range, None]:
-        """Collect all of a release and close it; see `ShufflerActor.gather`. The batch stays."""
-        all_accepted(self.collect(*batches))
-        counts, participants = self.close(release, head, cohort)
-        return (counts, releasable(self.scenario, head, counts)), participants, None
+        self,
+        releases: Sequence[int],
+        head: Ask,
+        cohorts: Cohorts,
+        *spans: Sequence[Reports | None],
+    ) -> tuple[Any, dict[int, Ids | range], None]:
+        """Collect all of some releases and close them; see `ShufflerActor.gather`.
+
+        The batches stay here.
+        """
+        if not self.inbox.collect_all(spans):
+            return None, {}, None
+        closed = [self.close(release, head, cohorts) for release in releases]
+        counts = [each for each, _ in closed]
+        participants = {r: who for r, (_, who) in zip(releases, closed, strict=True)}
+        enough = all(releasable(self.scenario, head, each) for each in counts)
+        return (counts, enough), participants, None
 
     def handed(self, release: int) -> Reports:
         """Return a closed batch for another reader; called only once the release is paid for."""

@@ -21,7 +21,8 @@ class Plan:
         like: the ask that it was planned for.
         sent, broadcast: where the ask will be.
         epochs: of the placements when it was made.
-        planned, cohort: what `Planning.choose` returned; None where each client decides for itself.
+        planned, cohorts: what `Planning.choose_all` returned; None where each client decides for
+            itself.
         made: what clients answer who were asked already, as soon as there is an ask; by placement.
     """
 
@@ -32,7 +33,7 @@ class Plan:
     broadcast: Ref
     epochs: list[int]
     planned: Ref = None
-    cohort: Ref = None
+    cohorts: Ref = None
     made: dict[int, tuple[Ref, ...]] = field(default_factory=dict)
 
     def fits(self, dispatch: Dispatch, head: Ask, epochs: list[int]) -> bool:
@@ -74,23 +75,24 @@ class Ahead:
             self._ask(plan, range(len(crew.clients)))
             return
         place = (release, due, crew.share, dispatch.asked.sent)
-        plan.planned, plan.cohort = crew.backend.call(
-            crew.collectors[0], "choose", *place, None, [], returns=2
+        plan.planned, plan.cohorts = crew.backend.call(
+            crew.collectors[0], "choose_all", 1, *place, None, [], returns=2
         )
         self.calls.waiting[plan.planned] = partial(self._planned, plan)
 
     def _planned(self, plan: Plan, ref: Ref) -> None:
         planned = self.calls.get(ref)
         if planned is not None and plan is self.plan:  # else its release has begun without it
-            self._ask(plan, planned[1])
+            ((_, sources),) = planned
+            self._ask(plan, sources)
 
     def _ask(self, plan: Plan, sources: range | list[int]) -> None:
         if self.crew.keeps_state:
             return
-        place = (plan.release, plan.time, plan.cohort, 1, (plan.release,))
-        arguments = (*place, plan.sent, plan.broadcast)
+        places = [(plan.release, plan.time, (plan.release,))]
+        arguments = (places, plan.cohorts, plan.sent, plan.broadcast)
         call, clients = self.crew.backend.call, self.crew.clients
-        plan.made = {s: call(clients[s], "report", *arguments, returns=2) for s in sources}
+        plan.made = {s: call(clients[s], "reports", *arguments, returns=2) for s in sources}
 
     def take(self, dispatch: Dispatch, head: Ask) -> Plan | None:
         """Return what was prepared for a release, if it is what its ask calls for."""

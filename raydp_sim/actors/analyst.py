@@ -10,7 +10,7 @@ from raydp_sim.actors.shuffler import ShufflerActor
 from raydp_sim.errors import InputError, RunError
 from raydp_sim.mechanisms.wires.key_columns import aligned
 from raydp_sim.random import Ids
-from raydp_sim.schedule.batch import Cohort
+from raydp_sim.schedule.batch import Cohorts, cohort_of
 from raydp_sim.stream.batches import Opened, Promoted, Recorded
 from raydp_sim.stream.sealed import Posted, Promotion, Records, Sealed
 from raydp_sim.stream.shuffle import interleave
@@ -121,9 +121,10 @@ class BoardActor(ShufflerActor):
     """
 
     def close(
-        self, release: int, head: Ask, cohort: Cohort | None
+        self, release: int, head: Ask, cohorts: Cohorts
     ) -> tuple[dict[str, Any], Ids | range]:
         """Close a batch; see `ShufflerActor.close`."""
+        cohort = cohort_of(release, cohorts)
         counts, senders = super().close(release, head, cohort)
         if cohort is not None and len(cohort.unused):
             senders = np.union1d(senders, cohort.unused).astype(np.uint32)

@@ -124,7 +124,8 @@ class Answers:
         size = self._block(mechanism)
         collected = collected or Kept()
         collected.expect(len(ids))
-        owners, several, seen, first = [], False, None, 0
+        owners: list[tuple[int, int, NDArray[np.int64] | None]] = []
+        several, seen, first = False, None, 0
         keys, rids = [], []
         for start in range(0, max(1, len(ids)), size):
             block = slice(start, start + size)
@@ -135,7 +136,7 @@ class Answers:
             streams = task_stream.take(block), stream.clients(ids[block])
             answer = self._answer(release, asks, mine, held, behind, own, randomizer, streams)
             weights, each = weigh(behind), self._owners(answer, len(held))
-            heavy = None if weights is None else weights[each]
+            heavy = weights if weights is None or each is None else weights[each]
             sent = self._sent(randomizer, answer, held, mine, ids[block], stream, heavy)
             collected.add(sent.payload)
             if sent.keys is not None:
@@ -144,12 +145,12 @@ class Answers:
                 if isinstance(mechanism, Recoverable):
                     mark = np.array([fingerprint(rids[-1], np.asarray(answer.values)[:, 0])])
                     seen = mark if seen is None else seen + mark
-            owners.append(each + first)
-            several |= answer.owner is not None
+            owners.append((first, len(held), each))
+            several |= each is not None
             if answer.seen is not None:
                 seen = answer.seen if seen is None else seen + answer.seen
             first += len(held)
-        owner = np.concatenate(owners) if several else None
+        owner = _numbered(owners) if several else None
         records = (np.concatenate(rids), np.concatenate(keys)) if keys else ()
         return Given(collected.whole(), owner, randomizer.clipped, seen, *records)
 
@@ -162,8 +163,11 @@ class Answers:
             raise RunError(str(error), resumable=False) from None
         return record_ids(place, ids)
 
-    def _owners(self, answer: Answer, clients: int) -> NDArray[np.int64]:
-        """Return which client of a block each value is of; refuse an answer that leaves it open."""
+    def _owners(self, answer: Answer, clients: int) -> NDArray[np.int64] | None:
+        """Return which client of a block each value is of; refuse an answer that leaves it open.
+
+        None where each client has one: then nobody need number them.
+        """
         rows, owner, name = len(answer.values), answer.owner, type(self.task).__name__
         if owner is None:
             if rows != clients:
@@ -171,7 +175,7 @@ class Answers:
                     f"{name}.client returns {rows} values for {clients} clients; give one each, or "
                     "say with `owner` whose each one is"
                 )
-            return np.arange(clients)
+            return None
         owner = np.asarray(owner, np.int64)
         ascending = len(owner) == rows and not (np.diff(owner) < 0).any()
         if not ascending or (rows and not 0 <= owner[0] <= owner[-1] < clients):
@@ -225,7 +229,8 @@ class Answers:
             part = self._asked(ask, held[rows], mine_before, own, randomizer, theirs)
             for name in before:
                 before[name][rows] = self._column(part, name)
-            parts.append((rows[self._owners(part, len(rows))], part))
+            whose = self._owners(part, len(rows))
+            parts.append((rows if whose is None else rows[whose], part))
         for name, column in self.memory.items():
             column[mine] = before[name]
         return _joined(parts)
@@ -299,6 +304,12 @@ def _keep(held: Any) -> Any:
     if isinstance(held, np.ndarray):
         held.flags.writeable = False
     return held
+
+
+def _numbered(blocks: list[tuple[int, int, NDArray[np.int64] | None]]) -> NDArray[np.int64]:
+    """Return which client each value is of, given each block's first client, size and owners."""
+    each = [first + (np.arange(size) if owner is None else owner) for first, size, owner in blocks]
+    return np.concatenate(each)
 
 
 def rank_of(owner: NDArray[np.int64]) -> NDArray[np.int64]:

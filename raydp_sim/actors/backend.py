@@ -14,7 +14,15 @@ Ref = Any
 
 
 class Lost(Exception):
-    """The actor behind a reference has died, or the object is gone."""
+    """The actor behind a reference has died, or the object is gone.
+
+    Attributes:
+        who: died, in a word.
+    """
+
+    def __init__(self, reason: str, who: str = "an actor") -> None:
+        super().__init__(reason)
+        self.who = who
 
 
 class Backend(Protocol):
@@ -52,6 +60,16 @@ class Backend(Protocol):
         """End an actor."""
         ...
 
+    def retire(self, actors: Sequence[Actor]) -> None:
+        """Take actors out of service: nothing that they were asked has an effect any more.
+
+        The dead may be among them. Those that live may be handed out again by `spawn`, made anew.
+
+        Raises:
+            RunError: nobody can be asked any more.
+        """
+        ...
+
 
 class Inline:
     """Everything in this process, one call at a time."""
@@ -86,6 +104,11 @@ class Inline:
         """Close what it has open; the object goes when nobody holds it."""
         if (hang_up := getattr(actor, "hang_up", None)) is not None:
             hang_up()
+
+    def retire(self, actors: Sequence[Actor]) -> None:
+        """End all: to make one anew costs nothing."""
+        for actor in actors:
+            self.kill(actor)
 
 
 class _Box:

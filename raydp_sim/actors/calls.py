@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from raydp_sim.actors.backend import Actor, Backend, Lost, Ref
-from raydp_sim.errors import RunError
+from raydp_sim.errors import Died
 
 
 class Calls:
@@ -21,11 +21,15 @@ class Calls:
         return ref
 
     def get(self, ref: Ref) -> Any:
-        """Return the answer of an actor that cannot be replaced."""
+        """Return the answer of an actor that cannot be replaced alone.
+
+        Raises:
+            Died: it did, or what it was handed is gone.
+        """
         try:
             return self.backend.get(ref)
         except Lost as error:
-            raise RunError(f"an actor of the run died: {error}") from None
+            raise Died(f"an actor of the run died: {error}", who=error.who) from None
 
     def handle(self) -> bool:
         """Wait for some answers and do what is to be done; False if nothing is under way."""

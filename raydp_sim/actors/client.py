@@ -1,5 +1,6 @@
 """The client actor: some clients with their data, their state and their randomizers."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from raydp_sim.actors.answers import Answers, Given, Receipt, rank_of
 from raydp_sim.actors.keys import Sealing
 from raydp_sim.actors.payloads import payloads
+from raydp_sim.actors.room import Room
 from raydp_sim.actors.seeds import opened, readers_seed
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts
@@ -17,7 +19,7 @@ from raydp_sim.population.participation.base import Rounds
 from raydp_sim.random import Ids, Stream
 from raydp_sim.scenario import Scenario
 from raydp_sim.scenario.bound import setting_of
-from raydp_sim.schedule.batch import Cohort
+from raydp_sim.schedule.batch import Cohort, Cohorts, cohort_of
 from raydp_sim.stream.batches import Everyone, Listed, Reports, Summed
 from raydp_sim.stream.sealed import Posted
 from raydp_sim.stream.shuffle import draw_buckets
@@ -37,6 +39,7 @@ class ClientActor:
         self.setting = setting_of(self.scenario)
         self.source, self.epoch = source, epoch
         self.ids: Ids = np.arange(first, last, dtype=np.uint32)
+        self.room = Room()
         levels = self.setting.levels
         self.sealing = None if levels is None else Sealing(levels, Stream(self.scenario.seed))
 
@@ -76,7 +79,7 @@ class ClientActor:
         self,
         release: int,
         time: float,
-        cohort: Cohort | None,
+        cohorts: Cohorts,
         shufflers: int,
         versions: tuple[int, ...],
         *asks: Any,
@@ -88,7 +91,7 @@ class ClientActor:
         Args:
             release: the release that the reports are for.
             time: when a round's clients were asked.
-            cohort: who reports; None if each client decides for itself.
+            cohorts: who reports; None if each client decides for itself.
             shufflers: how many there are.
             versions: of the asks that follow, oldest first; the last is this release's.
             asks: for each version what is public of its ask, then for each its broadcast. None
@@ -101,6 +104,7 @@ class ClientActor:
             for head, broadcast in zip(asks[: len(versions)], asks[len(versions) :], strict=True)
         ]
         by_version: dict[int, Ask] = dict(zip(versions, known, strict=True))
+        cohort = cohort_of(release, cohorts)
         rows, stale = self._reporting(release, time, cohort)
         slots = None
         if cohort is not None and cohort.slots is not None:
@@ -108,7 +112,7 @@ class ClientActor:
         weigh = self.scenario.participation.weights
         copies = cohort is not None and len(cohort.repeated) > 0
         mechanism = by_version[release].mechanism
-        collected = payloads(self.scenario.task, mechanism, copies)
+        collected = payloads(self.scenario.task, mechanism, copies, self.room)
         made = self.answers.give(release, by_version, rows, stale, slots, weigh, collected)
         batch = self._batch(release, rows, made.owner, made.payload, mechanism.messages_per_report)
         posted: list[Posted] = []
@@ -122,15 +126,48 @@ class ClientActor:
             # All of it goes to one: that a report went to another would set its sender apart.
             batches[0] = replace(batches[0], promotions=batch.promotions)
         reports = len(self.ids[rows])
-        sent = np.ones(reports, np.int64)
+        most, fewest = (1, 1) if reports else (0, 1 << 32)
         if made.owner is not None:
             sent = np.bincount(made.owner, minlength=reports)
             sent = sent[sent > 0]  # whoever sends nothing is not in the batch
-        most, fewest = int(sent.max(initial=0)), int(sent.min(initial=1 << 32))
+            most, fewest = int(sent.max(initial=0)), int(sent.min(initial=1 << 32))
         truth = self._truth(rows)
         groups = self._by_group(rows) if self._number_of_groups() else None
         receipt = Receipt(reports, fewest, most, made.clipped, truth, made.seen, groups)
         return (receipt, *batches, *posted)
+
+    def reports(
+        self,
+        places: Sequence[tuple[int, float, tuple[int, ...]]],
+        cohorts: Cohorts,
+        *asks: Any,
+    ) -> tuple[list[Receipt | None] | None, list[Reports | None] | None]:
+        """Answer the same ask for several releases: receipts for the analyst, and batches.
+
+        Both are None for a release whose cohort has nobody of these clients.
+
+        Args:
+            places: each release, when its clients are asked, and versions as of `report`.
+            cohorts: of each, by release.
+            asks: as of `report`, the same for all releases.
+        """
+        if asks[0] is None:
+            return None, None
+        receipts: list[Receipt | None] = []
+        batches: list[Reports | None] = []
+        for release, time, versions in places:
+            receipt = batch = None
+            cohort = cohort_of(release, cohorts)
+            if cohort is None or len(cohort.ids[self._ours(cohort)]):
+                receipt, batch = self.report(release, time, cohort, 1, versions, *asks)
+            receipts.append(receipt)
+            batches.append(batch)
+        return receipts, batches
+
+    def _ours(self, cohort: Cohort) -> slice:
+        """Return which part of a cohort is of these clients; nothing else is their business."""
+        ends = (self.ids[0], int(self.ids[-1]) + 1)
+        return slice(*np.searchsorted(cohort.ids, ends).tolist())
 
     def _sealed(
         self, sealing: Sealing, rows: Any, made: Given, mechanism: Any, batch: Reports
@@ -160,8 +197,8 @@ class ClientActor:
         """Put a bucket and a sender to every message."""
         ids = self.ids[rows]
         sender = ids if owner is None else ids[owner]
-        rank = np.zeros(len(ids), np.int64) if owner is None else rank_of(owner)
-        values = int(rank.max(initial=0)) + 1
+        rank = None if owner is None else rank_of(owner)
+        values = 1 if rank is None else int(rank.max(initial=0)) + 1
         if values * messages > 1 << 16:
             raise InputError(f"a client sends {values} values of {messages} messages, over 65536")
         bucket = self._buckets(release, sender, rank, values, messages).reshape(-1)
@@ -169,6 +206,8 @@ class ClientActor:
         if isinstance(rows, slice) and owner is None:
             senders = Everyone(range(int(self.ids[0]), int(self.ids[-1]) + 1), messages)
         else:
+            if rank is None:
+                rank = np.zeros(len(ids), np.int64)
             sequence = rank[:, None] * messages + np.arange(messages)
             columns = np.repeat(sender, messages), sequence.astype(np.uint16).reshape(-1)
             senders = Listed(*columns)
@@ -177,10 +216,17 @@ class ClientActor:
         return Reports(release, self.source, self.epoch, senders, bucket, payload)
 
     def _buckets(
-        self, release: int, sender: Ids, rank: NDArray[np.int64], values: int, messages: int
+        self,
+        release: int,
+        sender: Ids,
+        rank: NDArray[np.int64] | None,
+        values: int,
+        messages: int,
     ) -> NDArray[np.uint8]:
         """Draw buckets from client, value and message alone, in whatever company they are."""
-        if not self.scenario.trust_model.shuffled:
+        shuffle = self.scenario.shuffle
+        alone = shuffle.output == "counts" and shuffle.shufflers == 1
+        if alone or not self.scenario.trust_model.shuffled:
             return np.zeros((len(sender), messages), np.uint8)
         place = self.stream.at("bucket", release)
         if values == 1:
@@ -201,17 +247,17 @@ class ClientActor:
         """
         scenario = self.scenario
         if cohort is not None:
-            # The cohort was chosen among the available clients; only ours are our business.
-            first, last = np.searchsorted(cohort.ids, (self.ids[0], int(self.ids[-1]) + 1))
-            chosen, stale = cohort.ids[first:last], cohort.staleness[first:last]
+            # The cohort was chosen among the available clients.
+            own = self._ours(cohort)
+            chosen, stale = cohort.ids[own], cohort.staleness[own]
             if len(chosen) == len(self.ids):
                 return slice(None), stale
             return chosen - self.ids[0], stale
         there = scenario.population.available(self.ids, time, self.stream)
         policy = scenario.participation
         assert isinstance(policy, Rounds)  # others are planned
-        own = policy.joins(self.ids, self.stream.at("participation", release))
-        joined = there & own
+        joins = policy.joins(self.ids, self.stream.at("participation", release))
+        joined = there & joins
         return slice(None) if joined.all() else np.flatnonzero(joined), None
 
     def _number_of_groups(self) -> int:

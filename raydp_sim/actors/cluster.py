@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import re
 import shutil
 import socket
 import sys
@@ -15,12 +16,22 @@ import psutil
 import ray
 
 from raydp_sim.actors.leftovers import private_folder
-from raydp_sim.errors import InputError, RunError
+from raydp_sim.errors import InputError, RunError, shortened
 
 _DIAL_SECONDS = 5.0
 LOOK_SECONDS = 1.0
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LOOK_DIAL_SECONDS = 2.0
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # What a dead actor was asked fails, and is asked of another; nobody has to read of it.
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+    # A process that takes over a minute to start, on a machine that is busy, is no dead one.
+    "RAY_worker_register_timeout_seconds": "600",
+}
+# Of a private Ray: its first workers import what every actor needs while others are still starting.
+_EARLY = {"RAY_preload_python_modules": "raydp_sim.scenario"}
 
 
 @contextlib.contextmanager
@@ -43,7 +54,7 @@ def connected(address: str | None, timeout: float) -> Iterator[None]:
             )
         yield
         return
-    setting(QUIET)
+    setting(QUIET if address is not None else QUIET | _EARLY)
     _hush()
     with contextlib.ExitStack() as until:
         folder = until.enter_context(private_folder()) if address is None else None
@@ -60,20 +71,21 @@ def setting(variables: dict[str, str]) -> None:
 
 
 def _hush() -> None:
-    """Keep Ray from warning, line after line, of the many actors that are there on purpose.
+    """Have what Ray says of its nodes in a sentence on standard error each.
 
-    The raylet sends these past every log setting, so the one function that prints them is wrapped.
+    Ray prints it past every log setting to standard output, where a summary belongs, with twenty
+    lines of a log; so the one function that prints is replaced. Nothing is said of the many actors
+    that are there on purpose.
     """
-    printing = getattr(ray._private.worker, "print_to_stdstream", None)
-    if printing is None or hasattr(printing, "hushed"):
-        return
+    if hasattr(ray._private.worker, "print_to_stdstream"):
+        ray._private.worker.print_to_stdstream = _in_a_line
 
-    def hushed(data: Any, *args: Any, **kwargs: Any) -> None:
-        if not any("worker processes have been started" in str(line) for line in data["lines"]):
-            printing(data, *args, **kwargs)
 
-    hushed.hushed = True  # type: ignore[attr-defined]  # so that it is wrapped only once
-    ray._private.worker.print_to_stdstream = hushed
+def _in_a_line(data: dict[str, Any], *_: Any, **__: Any) -> None:
+    for said in map(str, data["lines"]):
+        if "worker processes have been started" not in said:
+            first = _COLOURS.sub("", said).strip().partition("\n")[0].partition(". ")[0]
+            print(f"Ray: {shortened(first)}", file=sys.stderr, flush=True)
 
 
 def _start(address: str | None, folder: str | None) -> None:
@@ -117,10 +129,16 @@ class Heart:
         Raises:
             RunError: it has ended.
         """
-        now = time.monotonic()
-        if now - self._looked < LOOK_SECONDS:
-            return
-        self._looked = now
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self.look()
+
+    def look(self) -> None:
+        """Look now.
+
+        Raises:
+            RunError: it has ended.
+        """
+        self._looked = time.monotonic()
         for kind, process in self._processes:
             if process.poll() is not None:
                 raise RunError(f"Ray's {kind} has ended")

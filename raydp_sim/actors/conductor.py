@@ -11,8 +11,10 @@ from raydp_sim.actors.backend import Lost, Ref
 from raydp_sim.actors.calls import Calls
 from raydp_sim.actors.collecting import Collecting
 from raydp_sim.actors.crew import Crew
-from raydp_sim.actors.dispatch import Dispatch, clock
+from raydp_sim.actors.dispatch import Dispatch, Span, clock
 from raydp_sim.actors.handing import Handing
+from raydp_sim.actors.pace import Pace
+from raydp_sim.population.participation.base import Rounds
 from raydp_sim.tasks.base import Arrays, Task
 
 _DEPTH = 3  # releases under way at once when an ask does not depend on the one before
@@ -30,10 +32,17 @@ class Conductor:
         scenario = crew.scenario
         budget = scenario.privacy.budget is not None
         one_by_one = scenario.task.adaptive or crew.keeps_state or budget
-        self.policy = engine.Policy(scenario.least_batch, depth=1 if one_by_one else _DEPTH)
-        self.collecting.one_call = one_by_one and not budget and crew.one_to_each
+        rounds = isinstance(scenario.participation, Rounds)
+        one_call = crew.one_to_each and not budget and (one_by_one or rounds)
+        self.collecting.one_call = one_call
+        self.pace = None if one_by_one or not one_call else Pace(scenario.placement)
+        eager, depth = self.pace is not None, 1 if one_by_one else _DEPTH
+        self.policy = engine.Policy(scenario.least_batch, depth=depth, eager=eager)
+        self.paid: deque[Span] = deque()  # or about to be, and not made yet
         self.state = engine.resumed(finished, self.collecting.due[finished - 1])
         self.rows: deque[Row] = deque()
+        self._recording: deque[Ref] = deque()  # rows come out in the order of their releases
+        self._answered: dict[Ref, list[Row]] = {}
         self.on_finished: Callable[[int], None] = lambda finished: None
         self._do: dict[type, Callable[[Any], None]] = {
             engine.Ask: self.collecting.ask,
@@ -104,31 +113,37 @@ class Conductor:
 
     def _charge(self, charge: engine.Charge) -> None:
         dispatch = self.collecting.open[charge.release]
-        if dispatch.whole is not None:
-            self._pay(dispatch, charge.time)
+        if dispatch.span is not None:
+            dispatch.span.times.append(charge.time)
+            if len(dispatch.span.times) == len(dispatch.span.dispatches):
+                self._pay(dispatch.span)
             return
         then = partial(self._charged, dispatch)
         dispatch.charged = self._charge_for(dispatch, charge.time, then)
-        self._account(dispatch)
+        dispatch.spent = self._account(dispatch)
 
-    def _pay(self, dispatch: Dispatch, time: float) -> None:
-        """Charge, and have the release made as soon as that is durable, without a way round here.
+    def _pay(self, span: Span) -> None:
+        """Charge, and have releases made as soon as that is durable, without a way round here.
 
-        The step is handed what only the ledger returns, once it has written the charge down.
+        The steps are handed what only the ledger returns, once it has written the charges down.
         """
-        arguments = (dispatch.release, time, dispatch.asked.sent, dispatch.batch())
-        counted = (dispatch.total("reports"), *dispatch.participants)
-        dispatch.charged, reports = self.backend.call(
-            self.crew.ledger, "pay", *arguments, *counted, returns=2
+        each = zip(span.dispatches, span.times, strict=True)
+        releases = [(d.release, time, d.batch(), d.total("reports")) for d, time in each]
+        last = span.dispatches[-1]
+        (participants,) = last.participants
+        arguments = (releases, last.asked.sent, participants)
+        span.charged, span.permits, span.earlier = self.backend.call(
+            self.crew.ledger, "pay", *arguments, returns=3
         )
-        self._account(dispatch)
-        assert dispatch.whole is not None
-        self._step(dispatch, [dispatch.whole], reports)
+        span.spent = self._account(last)
+        self.paid.append(span)
+        self._make_next()
 
-    def _account(self, dispatch: Dispatch) -> None:
-        if dispatch.head.accounted:
-            # An actor's calls run in the order they were made: before the next charge.
-            (dispatch.spent,) = self.backend.call(self.crew.ledger, "spent")
+    def _account(self, dispatch: Dispatch) -> Ref:
+        if not dispatch.head.accounted:
+            return None
+        # An actor's calls run in the order they were made: before the next charge.
+        return self.backend.call(self.crew.ledger, "spent")[0]
 
     def _charge_for(self, dispatch: Dispatch, time: float, then: Callable[[Ref], None]) -> Ref:
         arguments = (dispatch.release, time, dispatch.asked.sent, dispatch.batch())
@@ -147,24 +162,59 @@ class Conductor:
 
     def _release(self, release: engine.Release) -> None:
         dispatch = self.collecting.open[release.release]
-        if dispatch.whole is not None:
-            return  # made with the charge
-        self.handing.begin(dispatch)
+        if dispatch.span is None:  # else it is made with the charge
+            self.handing.begin(dispatch)
 
-    def _step(self, dispatch: Dispatch, rest: Sequence[Sequence[Ref]], permit: Ref = None) -> None:
+    def _make_next(self) -> None:
+        """Have a span made that is about to be paid for, once all before it are finished.
+
+        A checkpoint after those is made before the reader's state is touched.
+        """
+        if not self.paid or self.paid[0].releases[0] != self.state.floor:
+            return
+        span = self.paid.popleft()
+        last, following = span.dispatches[-1], self._following(span.dispatches[-1])
+        places = [(d.release, d.timing.weight) for d in span.dispatches if d.timing is not None]
+        head, broadcast, made = self.backend.call(
+            self.crew.lead, "steps", places, span.permits, following, *span.whole, returns=3
+        )
+        self.calls.waiting[head] = partial(self._made, span, following, broadcast)
+        tallies = [dispatch.tally(self.crew.repetition) for dispatch in span.dispatches]
+        paid = (last.asked.sent, span.charged, span.earlier, span.spent)
+        self._record("records", tallies, *paid, made)
+        if last.release + 1 < self.state.horizon:
+            self.collecting.ahead.prepare(last, head, broadcast)
+
+    def _made(self, span: Span, following: int | None, broadcast: Ref, ref: Ref) -> None:
+        self.calls.get(span.charged)
+        for dispatch in span.dispatches:
+            self._happened(engine.Charged(dispatch.release))
+        head = self.calls.get(ref)
+        if following is not None:
+            self.collecting.said(following, head, ref, broadcast)
+        if self.pace is not None and self.collecting.spans:
+            first, number = span.dispatches[0], len(span.dispatches)
+            size = self.pace.after(number, first.total("bytes") + first.total("messages"))
+            self.policy = replace(self.policy, span=size, depth=_DEPTH * size)
+        self._finish(*span.dispatches)
+
+    def _following(self, dispatch: Dispatch) -> int | None:
+        """Return the release that the lead reader is to say the ask of; None if it need not."""
+        after = dispatch.release + 1
+        adaptive = self.crew.scenario.task.adaptive
+        return after if adaptive and after < self.state.horizon else None
+
+    def _step(self, dispatch: Dispatch, rest: Sequence[Sequence[Ref]]) -> None:
         """Have the release made: the readers fold what is left of the batch and step.
 
         Args:
             dispatch: of it.
             rest: what each reader has still to fold.
-            permit: the ledger's reference to the number of reports, if it is not paid for yet.
         """
-        reports = dispatch.total("reports") if permit is None else permit
         assert dispatch.timing is not None
-        arguments = (dispatch.release, reports, dispatch.timing.weight, dispatch.slots())
-        following: int | None = dispatch.release + 1
-        if not self.crew.scenario.task.adaptive or dispatch.release + 1 >= self.state.horizon:
-            following = None
+        place = (dispatch.release, dispatch.total("reports"))
+        arguments = (*place, dispatch.timing.weight, dispatch.slots())
+        following = self._following(dispatch)
         call, (first, *further) = partial(self.backend.call, returns=3), self.crew.readers
         head, broadcast, made = call(first, "step", *arguments, following, *rest[0])
         others = zip(further, rest[1:], strict=True)
@@ -172,22 +222,24 @@ class Conductor:
         self.calls.waiting[head] = partial(self._stepped, dispatch, following, broadcast)
         tally = (dispatch.tally(self.crew.repetition), dispatch.asked.sent)
         paid = (dispatch.charged, dispatch.spent)
-        self.calls.make(self._recorded, self.crew.metrics, "record", *tally, *paid, *public)
-        if permit is not None and dispatch.release + 1 < self.state.horizon:
-            self.collecting.ahead.prepare(dispatch, head, broadcast)
+        self._record("record", *tally, *paid, *public)
 
     def _stepped(self, dispatch: Dispatch, following: int | None, broadcast: Ref, ref: Ref) -> None:
-        if dispatch.whole is not None:
-            self.calls.get(dispatch.charged)
-            self._happened(engine.Charged(dispatch.release))
         # The next ask waits for the lead reader's state, not for rows.
         head = self.calls.get(ref)
         if following is not None:
             self.collecting.said(following, head, ref, broadcast)
         self._finish(dispatch)
 
+    def _record(self, method: str, *arguments: Any) -> None:
+        ref = self.calls.make(self._recorded, self.crew.metrics, method, *arguments)
+        self._recording.append(ref)
+
     def _recorded(self, ref: Ref) -> None:
-        self.rows.append(self.calls.get(ref))
+        row = self.calls.get(ref)
+        self._answered[ref] = row if isinstance(row, list) else [row]
+        while self._recording and self._recording[0] in self._answered:
+            self.rows.extend(self._answered.pop(self._recording.popleft()))
 
     def _discard(self, discard: engine.Discard) -> None:
         for receiver in self.crew.receivers:
@@ -226,16 +278,20 @@ class Conductor:
         self.calls.get(ref)
         self._finish(dispatch)
 
-    def _finish(self, dispatch: Dispatch) -> None:
-        del self.collecting.open[dispatch.release]
-        if self.crew.keeps_state:
-            self.collecting.since_checkpoint.append(dispatch)
-        finished = engine.Finished(dispatch.release)
-        settled = engine.settle(self.state, dispatch.release)
+    def _finish(self, *dispatches: Dispatch) -> None:
+        *before, last = dispatches
+        for dispatch in before:
+            del self.collecting.open[dispatch.release]
+            self._happened(engine.Finished(dispatch.release))
+        del self.collecting.open[last.release]
+        if self.crew.keeps_state:  # then there is one
+            self.collecting.since_checkpoint.append(last)
+        settled = engine.settle(self.state, last.release)
         if not settled.ahead:
             # Before the next release touches the readers' state.
             self.on_finished(settled.floor)
-        self._happened(finished)
+        self._happened(engine.Finished(last.release))
+        self._make_next()
 
     # Checkpoints.
 
@@ -246,6 +302,10 @@ class Conductor:
         """
         crew, collecting = self.crew, self.collecting
         crew.ask(crew.metrics, "keep")
+        # Answered by now; a row whose price died with the ledger is not among those kept.
+        for ref, then in self.calls.waiting.items():
+            if then == self._recorded:
+                self.calls.get(ref)
         saved: dict[str, Arrays] = {}
         for reader in crew.readers:
             saved |= crew.ask(reader, "checkpoint")

@@ -17,7 +17,7 @@ from raydp_sim.actors.seeds import readers_seed
 from raydp_sim.actors.shuffler import ShufflerActor
 from raydp_sim.datasets import DATASETS
 from raydp_sim.datasets.base import Hidden
-from raydp_sim.errors import RunError
+from raydp_sim.errors import Died, RunError
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.random import Stream
 from raydp_sim.scenario import Scenario, setting_of, settled
@@ -290,6 +290,10 @@ class Crew:
         for actor in self.actors():
             self.backend.kill(actor)
 
+    def retire(self) -> None:
+        """Let everyone go, so that another crew can take the run up from its last checkpoint."""
+        self.backend.retire(self.actors())
+
     def _load(self, source: int) -> Ref:
         return self.backend.call(self.clients[source], "load", self.repetition)[0]
 
@@ -316,4 +320,4 @@ class Crew:
         try:
             return self.backend.get(ref)
         except Lost as error:
-            raise RunError(f"{who} died: {error}") from None
+            raise Died(f"{who} died: {error}", who=error.who) from None

@@ -47,8 +47,9 @@ class Dispatch:
     counts: dict[int, dict[str, Any]] = field(default_factory=dict)
     participants: list[Ref] = field(default_factory=list)
     charged: Ref = None
-    # The whole batch, where it came with its counts; empty if its reader has it already.
-    whole: list[Ref] | None = None
+    # Whether all of it is being collected in one call, and what it was asked for with then.
+    gathering: bool = False
+    span: "Span | None" = None
     # What clients answer who were asked before it was known that they would be.
     made: dict[int, tuple[Ref, ...]] = field(default_factory=dict)
     spent: Ref = None
@@ -60,6 +61,11 @@ class Dispatch:
         """What is public of the ask."""
         head: Ask = self.asked.head
         return head
+
+    def asks(self) -> list[Ref]:
+        """Return what is public of the asks that its reports may answer, then their broadcasts."""
+        known = self.versions.values()
+        return [*(asked.sent for asked in known), *(asked.broadcast for asked in known)]
 
     def total(self, name: str) -> int:
         """Add up one of the collectors' counts."""
@@ -110,6 +116,37 @@ class Dispatch:
             seen=np.sum(seen, axis=0) if seen else None,
             groups=np.sum(groups, axis=0) if groups else None,
         )
+
+
+@dataclass
+class Span:
+    """Releases that one call carries each time: asked for, collected, paid for and made together.
+
+    Attributes:
+        dispatches: of the releases, in order; of one alone if it depends on the one before.
+        made: what each placement answers: receipts, and batches.
+        epochs: of the placements when they were asked.
+        whole: the batches, where whoever collects hands them on.
+        times: when those that are to be charged so far were closed.
+        permits: what the ledger returns once all are paid for.
+        charged, earlier, spent: to how many each was charged; what was proved after each but the
+            last, and after the last.
+    """
+
+    dispatches: list[Dispatch]
+    made: dict[int, tuple[Ref, ...]]
+    epochs: dict[int, int]
+    whole: list[Ref] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    permits: Ref = None
+    charged: Ref = None
+    earlier: Ref = None
+    spent: Ref = None
+
+    @property
+    def releases(self) -> list[int]:
+        """Their numbers."""
+        return [dispatch.release for dispatch in self.dispatches]
 
 
 _MECHANISM = "mechanism"

@@ -1,5 +1,6 @@
 """What every collector does: take batches in, refuse zombies, close a release once."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -7,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim import engine
-from raydp_sim.errors import RunError
 from raydp_sim.scenario import Scenario
 from raydp_sim.scenario.accounting import least_batch
 from raydp_sim.schedule.batch import Cohort
@@ -34,11 +34,25 @@ class Inbox:
 
     def collect(self, batch: Reports) -> bool:
         """Take a batch in; return False if it was refused."""
-        stale = batch.epoch < self._epochs.get(batch.source, 0)
-        if stale or batch.release in self._closed:
+        if self._refused(batch):
             return False
         self._open.setdefault(batch.release, []).append(batch)
         return True
+
+    def _refused(self, batch: Reports) -> bool:
+        stale = batch.epoch < self._epochs.get(batch.source, 0)
+        return stale or batch.release in self._closed
+
+    def collect_all(self, spans: Sequence[Sequence[Reports | None]]) -> bool:
+        """Take the batches of several placements and releases in; or none, if one is refused.
+
+        Args:
+            spans: of each placement, its batches; None where it has nobody in a release.
+        """
+        batches = [batch for span in spans for batch in span if batch is not None]
+        if any(self._refused(batch) for batch in batches):
+            return False
+        return all([self.collect(batch) for batch in batches])
 
     def close(self, release: int) -> Gathered:
         """Let nothing more in and return what there is, in canonical order."""
@@ -46,14 +60,11 @@ class Inbox:
         return gather(self._open.pop(release, []))
 
 
-def all_accepted(accepted: list[bool]) -> None:
-    """Make sure that no batch of an actor that lives was refused.
-
-    Raises:
-        RunError: one was.
-    """
-    if not all(accepted):
-        raise RunError("a collector refused the batch of a living placement")
+def of_release(release: int, given: Reports | Sequence[Reports | None]) -> Reports:
+    """Return the batch of one release out of a placement's span of them, or alone."""
+    if isinstance(given, Reports):
+        return given
+    return next(batch for batch in given if batch is not None and batch.release == release)
 
 
 def releasable(scenario: Scenario, head: Ask, counts: dict[str, Any]) -> bool:

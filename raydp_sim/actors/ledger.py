@@ -1,6 +1,7 @@
 """The ledger actor: makes every event durable before its release."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from raydp_sim.schedule.batch import Cohort
 from raydp_sim.tasks.base import Ask
 from raydp_sim.tasks.charging import charges
 from raydp_sim.tasks.claims import check_event
+
+Taken = Ids | range | dict[int, Ids | range]
 
 
 class LedgerActor:
@@ -78,7 +81,7 @@ class LedgerActor:
         time: float,
         head: Ask,
         batch: dict[str, Any],
-        *participants: Ids | range,
+        *participants: Taken,
     ) -> int:
         """Charge a release to everyone who took part; durable when this returns.
 
@@ -89,7 +92,7 @@ class LedgerActor:
             time: when its batch closed.
             head: what is public of its ask.
             batch: what else is known of its batch, see `charging.Formed`.
-            participants: as each collector knows them.
+            participants: as each collector knows them; also of other releases, by their numbers.
 
         Returns:
             How many clients this release was charged to.
@@ -97,9 +100,21 @@ class LedgerActor:
         Raises:
             RunError: when the task claims what is not so; nothing was written down.
         """
-        ids = store.canonical(
-            participants[0] if len(participants) == 1 else self._union(participants)
-        )
+        charged, rows = self._charge(release, time, head, batch, *participants)
+        self.store.append(*rows)
+        return charged
+
+    def _charge(
+        self,
+        release: int,
+        time: float,
+        head: Ask,
+        batch: dict[str, Any],
+        *participants: Taken,
+    ) -> tuple[int, list[store.Charge]]:
+        """Charge a release as `charge` does; return what is still to be written down."""
+        known = [who[release] if isinstance(who, dict) else who for who in participants]
+        ids = store.canonical(known[0] if len(known) == 1 else self._union(known))
         if len(ids) and self.handed is not None:
             self.handed.check(release, ids)
         formed = replace(formed_batch(self.scenario, self.mechanism, len(ids)), **batch)
@@ -112,39 +127,51 @@ class LedgerActor:
             if formed.sampling == "coins":
                 found = release_event(self.scenario, self.mechanism, 0, head)
             if not charged_to_all(found):
-                return 0
+                return 0, []
         alone = self.scenario.task.report(self.setting, head)
         event, shuffled = charges(head.mechanism, found, alone)
         self._check(release, head.mechanism, event, shuffled)
         charge = store.Charge(self.repetition, release, time, event, ids, shuffled)
         before = self.paid.pop(release, None)
-        if before is None:
-            self.store.append(charge)
-        elif not before.same_as(charge):
+        if before is not None and not before.same_as(charge):
             raise RunError(
                 f"release {release} was paid for before the interruption with other participants; "
                 "the run directory does not belong to this scenario or machine",
                 resumable=False,
             )
         self.ledger.charge(charge.event, charge.participants, charge.shuffled)
-        return len(ids)
+        return len(ids), [] if before is not None else [charge]
 
     def pay(
         self,
-        release: int,
-        time: float,
+        releases: Sequence[tuple[int, float, dict[str, Any], int]],
         head: Ask,
-        batch: dict[str, Any],
-        reports: int,
-        *participants: Ids | range,
-    ) -> tuple[int, int]:
-        """Charge a release as `charge` does, for a step that waits for it.
+        participants: dict[int, Ids | range],
+    ) -> tuple[list[int], list[int], list[tuple[Guarantee, float | None] | None]]:
+        """Charge releases as `charge` does, for steps that wait for it; all are durable, or none.
+
+        Args:
+            releases: of each its number, when its batch closed, what is known of that, and its
+                reports.
+            head: what is public of their ask.
+            participants: by release.
 
         Returns:
-            How many clients it was charged to; and its reports, which the step cannot do without,
-            so that nothing is released before this has returned.
+            How many clients each was charged to; the reports of each, which the steps cannot do
+            without, so that nothing is released before this has returned; and what is proved
+            after each but the last, as by `spent`.
         """
-        return self.charge(release, time, head, batch, *participants), reports
+        counts: list[int] = []
+        rows: list[store.Charge] = []
+        proved: list[tuple[Guarantee, float | None] | None] = []
+        for release, time, batch, _ in releases:
+            if counts:
+                proved.append(self.spent() if head.accounted else None)
+            charged, due = self._charge(release, time, head, batch, participants)
+            counts.append(charged)
+            rows += due
+        self.store.append(*rows)
+        return counts, [reports for *_, reports in releases], proved
 
     def spent(self) -> tuple[Guarantee, float | None]:
         """Return what is proved so far, and what the papers' own bound says, where they have one.
@@ -188,7 +215,7 @@ class LedgerActor:
             return None
         return self.ledger.able(*budgeted(self.scenario, self.mechanism), self.budget)
 
-    def _union(self, parts: tuple[Ids | range, ...]) -> Ids:
+    def _union(self, parts: Sequence[Ids | range]) -> Ids:
         present = np.zeros(self.scenario.population.clients, np.bool_)
         for part in parts:
             present[part] = True

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,28 @@ class MetricsActor:
         if self.gauges is not None:
             self.gauges.row(whole)
         return whole
+
+    def records(
+        self,
+        tallies: Sequence[Tally],
+        head: Ask,
+        charged: Sequence[int],
+        earlier: Sequence[tuple[Guarantee, float | None] | None],
+        spent: tuple[Guarantee, float | None] | None,
+        made: Sequence[Arrays],
+    ) -> list[dict[str, Any]]:
+        """Write the rows of several releases, one after the other; see `record`.
+
+        Args:
+            tallies: of each.
+            head: what is public of their ask.
+            charged: to how many clients each was charged.
+            earlier: what was proved after each but the last.
+            spent: what was proved after the last.
+            made: what each made public.
+        """
+        each = zip(tallies, charged, [*earlier, spent], made, strict=True)
+        return [self.record(tally, head, paid, so_far, own) for tally, paid, so_far, own in each]
 
     def withhold(self, tally: Tally, head: Ask, *public: Arrays) -> None:
         """Write down that a batch was too small to be released, and what that changed, if it did.

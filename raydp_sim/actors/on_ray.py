@@ -1,6 +1,9 @@
-"""The actors as Ray processes. Only this file and `cluster.py` import Ray."""
+"""The actors as Ray processes."""
 
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from typing import Any
 
 import ray
@@ -28,6 +31,7 @@ _GONE = (
     RaySystemError,
     WorkerCrashedError,
 )
+_UNREACHED_SECONDS = 60.0
 
 
 class OnRay:
@@ -38,6 +42,8 @@ class OnRay:
         self._spawned = 0
         self._methods: dict[tuple[Actor, str, int], Any] = {}
         self._heart = Heart()
+        self._kinds: dict[Actor, tuple[type, bool]] = {}
+        self._idle: dict[tuple[type, bool], list[Actor]] = {}
 
     def cpus(self) -> int:
         """Return the CPUs of the cluster."""
@@ -51,18 +57,44 @@ class OnRay:
         """Start a process. It reserves no CPU: that can hang a start on a small machine.
 
         Ray balances what reserves CPUs; of what does not, it may put everything on one node. So
-        nodes take turns, as often as they have CPUs.
+        nodes take turns, as often as they have CPUs. One that was retired is made anew where it is,
+        which takes no process and no import.
         """
+        if idle := self._idle.get((cls, anywhere)):
+            actor = idle.pop(0)
+            actor.__ray_call__.remote(_anew, *args)
+            return actor
         home, soft = self._home, False
         if anywhere:
-            turns = _turns()
+            turns = self._guarded(_turns)
             home, soft = turns[self._spawned % len(turns)] if turns else home, True
             self._spawned += 1
         place = NodeAffinitySchedulingStrategy(home, soft=soft)
         remote = ray.remote(cls)
         # Ray's own events of every call cost a tenth of the call, and nobody reads them.
         options = {"num_cpus": 0, "max_restarts": 0, "enable_task_events": False}
-        return remote.options(**options, scheduling_strategy=place).remote(*args)
+        actor = remote.options(**options, scheduling_strategy=place).remote(*args)
+        self._kinds[actor] = (cls, anywhere)
+        return actor
+
+    def _guarded(self, asking: Callable[[], list[str]]) -> list[str]:
+        """Ask Ray's control process; should it be gone, say so.
+
+        Ray itself would wait a minute for it, and then end this process with exit code 1.
+        """
+        answer: Future[list[str]] = Future()
+
+        def ask() -> None:
+            try:
+                answer.set_result(asking())
+            except Exception as error:
+                answer.set_exception(error)
+
+        # Nobody waits for a thread of this kind when the process ends.
+        threading.Thread(target=ask, daemon=True).start()
+        while not wait([answer], timeout=LOOK_SECONDS).done:
+            self._heart.beat()
+        return answer.result()
 
     def call(self, actor: Actor, method: str, *args: Any, returns: int = 1) -> tuple[Ref, ...]:
         """Call without waiting."""
@@ -92,13 +124,13 @@ class OnRay:
             if isinstance(cause, (InputError, RunError)):
                 raise cause from None
             if isinstance(cause, _GONE):
-                raise Lost(_reason(cause)) from None
+                raise _lost(cause) from None
             if isinstance(cause, OSError):
                 # As it would be without Ray: a disk that is full, a file that is not there.
                 raise cause from error
             raise RunError(f"an actor failed: {cause!r}") from error
         except _GONE as error:
-            raise Lost(_reason(error)) from None
+            raise _lost(error) from None
 
     def _fetched(self, ref: Ref) -> Any:
         while True:
@@ -112,7 +144,49 @@ class OnRay:
     def kill(self, actor: Actor) -> None:
         """End the process."""
         self._methods = {key: found for key, found in self._methods.items() if key[0] != actor}
+        self._kinds.pop(actor, None)
         ray.kill(actor)
+
+    def retire(self, actors: Sequence[Actor]) -> None:
+        """Wait until each has done or dropped what it was asked, or is certainly no more."""
+        self._heart.look()
+        asked = [(actor, actor.__ray_call__.remote(_emptied)) for actor in actors]
+        for actor, ref in asked:
+            if self._survives(actor, ref):
+                self._idle.setdefault(self._kinds[actor], []).append(actor)
+            else:
+                self.kill(actor)
+
+    def _survives(self, actor: Actor, ref: Ref) -> bool:
+        """Say whether an actor lives.
+
+        One that cannot be reached for a moment may still write to the disk, and is asked again.
+        """
+        deadline = time.monotonic() + _UNREACHED_SECONDS
+        while True:
+            try:
+                self._fetched(ref)
+            except ActorUnavailableError:
+                if time.monotonic() > deadline:
+                    raise RunError("an actor can neither be reached nor is it known dead") from None
+                self._heart.beat()
+                time.sleep(0.1)
+                ref = actor.__ray_call__.remote(_emptied)
+            except _GONE:
+                return False
+            else:
+                return True
+
+
+def _emptied(actor: Any) -> None:
+    """Have an actor close and forget everything; its calls run in the order they were made."""
+    if hasattr(actor, "hang_up"):
+        actor.hang_up()
+    vars(actor).clear()
+
+
+def _anew(actor: Any, *args: Any) -> None:
+    actor.__init__(*args)
 
 
 def _turns() -> list[str]:
@@ -126,12 +200,13 @@ def _turns() -> list[str]:
     return [node for turn in range(most) for node in sorted(cpus) if turn < cpus[node]]
 
 
-def _reason(error: Exception) -> str:
+def _lost(error: Exception) -> Lost:
     """Say in one line who died; Ray's own text has ten."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
-        return type(error).__name__
-    if "creation" in lines[0]:
-        return f"an actor could not be made: {lines[-1]}"
+        return Lost(type(error).__name__)
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("class_name:")]
-    return f"{names[0]}: {lines[0]}" if names else lines[0]
+    who = names[0].removesuffix("Actor").lower() if names else "an actor"
+    if "creation" in lines[0]:
+        return Lost(f"an actor could not be made: {lines[-1]}", who)
+    return Lost(f"{names[0]}: {lines[0]}" if names else lines[0], who)

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim.actors.room import Room
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.stream.batches import Summed
 from raydp_sim.tasks.base import Task
@@ -31,9 +32,13 @@ class Kept:
 
     Blocks are copied into room for all as they come: kept until the end they would take as much
     memory again, and fresh pages for it cost more than the copy.
+
+    Args:
+        room: where they are kept; an actor has one for all its releases.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room | None = None) -> None:
+        self._rooms = room or Room()
         self._blocks: list[NDArray[Any]] = []
         self._room: NDArray[Any] | None = None
         self._expected = self._filled = 0
@@ -45,7 +50,8 @@ class Kept:
     def add(self, payload: NDArray[Any]) -> None:
         """Keep a block."""
         if self._room is None and not self._blocks and len(payload) < self._expected:
-            self._room = np.empty((self._expected, *payload.shape[1:]), payload.dtype)
+            shape = (self._expected, *payload.shape[1:])
+            self._room = self._rooms.empty(shape, payload.dtype)
         end = self._filled + len(payload)
         if self._blocks or self._room is None or end > self._expected:
             self._blocks.append(payload)  # more than were expected: several of a client
@@ -84,14 +90,15 @@ class Total:
         return Summed((self._counts,), self._rows)
 
 
-def payloads(task: Task, mechanism: Mechanism, copies: bool) -> Payloads:
+def payloads(task: Task, mechanism: Mechanism, copies: bool, room: Room) -> Payloads:
     """Say how messages travel: as sums where whoever reads them is trusted and only adds them up.
 
     Args:
         task: that reads them; it may fold them in a way of its own.
         mechanism: of the reports.
         copies: whether some are sent again: then they have to be told apart.
+        room: for messages that travel as they are.
     """
     own = type(task).fold is not Task.fold or type(task).zero is not Task.zero
     trusted = mechanism.where == "aggregator" and mechanism.messages_per_report == 1
-    return Total(mechanism) if trusted and not own and not copies else Kept()
+    return Total(mechanism) if trusted and not own and not copies else Kept(room)

@@ -65,6 +65,28 @@ class Planning:
             cohort = replace(cohort, slots=self._slots(release, head.slots, cohort))
         return (timing, np.unique(cohort.ids // np.uint32(share)).tolist()), cohort
 
+    def choose_all(
+        self, count: int, release: int, time: float, *arguments: Any
+    ) -> tuple[list[Any] | None, dict[int, Cohort]]:
+        """Plan the batches of releases that follow one another, of which each is planned.
+
+        Args:
+            count: how many releases.
+            release: the first.
+            time: when its round may begin; each later one when the one before says that it may.
+            arguments: further ones of `choose`.
+        """
+        planned: list[Any] = []
+        cohorts: dict[int, Cohort] = {}
+        for number in range(release, release + count):
+            found, cohort = self.choose(number, time, *arguments)
+            if found is None or cohort is None:
+                return None, {}
+            planned.append(found)
+            cohorts[number] = cohort
+            time = found[0].due
+        return planned, cohorts
+
     def _comparable(
         self, release: int, cohort: Cohort, timing: Timing, others: Collection[int]
     ) -> tuple[Cohort, Timing]:

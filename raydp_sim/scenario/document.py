@@ -92,3 +92,13 @@ def _copy(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _copy(inner) for key, inner in value.items()}
     return [_copy(inner) for inner in value] if isinstance(value, list) else value
+
+
+def is_figure(document: Any) -> bool:
+    """Say whether a scenario's document describes a figure and not a simulation.
+
+    Example:
+        >>> is_figure({"name": "x", "figure": {}}), is_figure({"name": "x", "population": {}})
+        (True, False)
+    """
+    return isinstance(document, Mapping) and "figure" in document

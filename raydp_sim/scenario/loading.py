@@ -26,6 +26,7 @@ from raydp_sim.scenario.feasible import (
 from raydp_sim.scenario.file import Scenario
 from raydp_sim.scenario.keys import known_keys
 from raydp_sim.scenario.leveled import check_levels
+from raydp_sim.tasks.base import Ask, Task
 from raydp_sim.tasks.charging import amplifies
 from raydp_sim.tasks.trial import check_values
 
@@ -135,7 +136,29 @@ def _check_combination(scenario: Scenario) -> None:
             "the mechanism's delta, or use fewer task.rounds"
         )
         raise bad_field("privacy.delta", scenario.privacy.delta, remedy)
+    _check_output(scenario, [part.ask for part in parts])
     _check_sample(scenario)
+
+
+def _check_output(scenario: Scenario, asks: list[Ask]) -> None:
+    """Refuse counts where readers need more of a message than which symbol it is."""
+    if scenario.shuffle.output == "permuted":
+        return
+    task, why = scenario.task, ""
+    if not scenario.trust_model.shuffled:
+        why = f"under trust: {scenario.trust} there is no shuffler that could count"
+    elif scenario.privacy.levels is not None:
+        why = "with privacy.levels readers need the id of every report"
+    elif any(ask.slots is not None for ask in asks):
+        why = f"task '{task.kind}' needs to know the slot of every report"
+    elif type(task).fold is not Task.fold or type(task).zero is not Task.zero:
+        why = f"task '{task.kind}' reads message by message"
+    for ask in asks:
+        if not why and not getattr(ask.mechanism.wire, "counted", False):
+            kind = ask.mechanism.kind
+            why = f"messages of mechanism '{kind}' are not of a finite alphabet that is counted"
+    if why:
+        raise bad_field("shuffle.output", scenario.shuffle.output, f"{why}; use permuted")
 
 
 def _check_one_reader(scenario: Scenario) -> None:

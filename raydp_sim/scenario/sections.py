@@ -25,10 +25,14 @@ class Shuffle(Section):
             noise is chosen for batches of this size, half of the batch that is expected, or six
             standard deviations below it if that is less. Tasks that say themselves how few will do,
             as bandits do, take its place.
+        output: what readers are handed: every message, in a random order (`permuted`), or how often
+            each symbol came (`counts`), which says no more and costs less; for messages of a finite
+            alphabet, and vectors of bits, of which it is the sum.
     """
 
     shufflers: Annotated[int, Field(ge=1, le=64)] = 1
     min_batch: Annotated[int, Field(ge=1)] = 1
+    output: Literal["permuted", "counts"] = "permuted"
 
 
 class Budget(Section):
@@ -157,13 +161,25 @@ class Placement(Section):
         clients_per_actor: clients in one actor; `auto` makes one actor per CPU of the
             cluster, 1 makes each client a process of its own.
         checkpoint_seconds: least wall-clock time between two checkpoints; 0 makes one per release.
+        span: releases that one call to each actor carries, where no release depends on the one
+            before. `auto` begins with 1 and has as many as take about half a second and
+            64 MiB of reports; with checkpoint_seconds 0 it stays at 1. A given number is used as
+            it is, and checkpoints are made between spans.
         start_timeout: seconds that Ray may take to start.
+        recoveries: how often in a row, with no checkpoint in between, a run whose shuffler,
+            aggregator, ledger or metrics actor died is taken up from its last checkpoint by itself;
+            0 stops it at once (exit code 3), to be resumed by hand.
+        servers: with `ray`, where the shuffler, readers, ledger and metrics run: `actors` of
+            their own, or the `driver`, which makes short rounds up to twice as fast.
     """
 
     backend: Literal["ray", "inline"] = "ray"
     clients_per_actor: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
     checkpoint_seconds: Annotated[float, Field(ge=0)] = 1.0
+    span: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] = "auto"
     start_timeout: Annotated[float, Field(gt=0)] = 90.0
+    recoveries: Annotated[int, Field(ge=0)] = 3
+    servers: Literal["actors", "driver"] = "actors"
 
 
 def host_and_port(text: str) -> tuple[str, int]:

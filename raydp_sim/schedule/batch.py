@@ -49,6 +49,15 @@ class Cohort:
         return np.asarray(self.slots[np.searchsorted(self.ids, clients)])
 
 
+Cohorts = Cohort | dict[int, Cohort] | None
+"""Of one release, or of several by their numbers; None where each client decides for itself."""
+
+
+def cohort_of(release: int, cohorts: Cohorts) -> Cohort | None:
+    """Return the cohort of one release."""
+    return cohorts[release] if isinstance(cohorts, dict) else cohorts
+
+
 @dataclass(frozen=True)
 class Timing:
     """What the schedule knows of a batch besides who is in it.

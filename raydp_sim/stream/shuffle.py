@@ -7,7 +7,7 @@ buckets in order are then a uniformly random permutation of the whole batch (Rao
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from raydp_sim import kernels
 from raydp_sim.random import Ids, Stream
 from raydp_sim.stream.batches import (
     BUCKETS,
+    Counted,
     Everyone,
     Listed,
     Recorded,
@@ -156,12 +157,20 @@ def _adjacent(parts: list[Senders]) -> Everyone | None:
 
 @dataclass(frozen=True, eq=False)
 class Permuted:
-    """A closed batch in the order in which it comes out, group by group."""
+    """A closed batch in the order in which it comes out, group by group.
+
+    Rows are put in that order chunk by chunk, as they are handed out: long ones would take as much
+    memory again, all of it fresh.
+
+    Attributes:
+        order: which row of the payload comes when; None if the rows are in order.
+    """
 
     release: int
     groups: NDArray[np.int64]
     lengths: NDArray[np.int64]
     payload: NDArray[Any]
+    order: NDArray[np.int64] | None = None
     slotted: bool = False
     records: Records | None = None
     promotions: tuple[Promotion, ...] = ()
@@ -172,7 +181,8 @@ class Permuted:
         lengths = self.lengths[begin:end]
         start = int(self.lengths[:begin].sum())
         cut = slice(start, start + int(lengths.sum()))
-        place = (self.release, self.groups[begin:end], lengths, self.payload[cut])
+        rows = self.payload[cut if self.order is None else self.order[cut]]
+        place = (self.release, self.groups[begin:end], lengths, rows)
         if self.records is not None:
             return Recorded(*place, self.records.take(cut))
         return Slotted(*place) if self.slotted else Shuffled(*place)
@@ -239,9 +249,12 @@ def permute(
     if slots is not None:
         logical = int(slots.max(initial=0)) + 1
     key: NDArray[Any] = batch.bucket
-    if logical > 1:
-        # The narrowest type sorts fastest: NumPy's radix sort takes one pass per byte.
-        width = np.min_scalar_type(logical * BUCKETS - 1)
+    # The narrowest type sorts fastest: NumPy's radix sort takes one pass per byte.
+    width = np.min_scalar_type(logical * BUCKETS - 1)
+    if logical > 1 and slots is None and isinstance(batch.senders, Everyone):
+        first = np.arange(0, logical * BUCKETS, BUCKETS, dtype=width)
+        key = (batch.bucket.reshape(-1, logical) + first).reshape(-1)
+    elif logical > 1:
         sequence = batch.senders.listed().sequence if slots is None else slots
         if slots is None and int(sequence.max(initial=0)) >= messages:
             sequence = sequence % messages  # a client with several values
@@ -261,16 +274,41 @@ def permute(
     large = lengths >= _LARGE_GROUP
     if not large.all():
         _permute_small(moved, groups[~large], starts[~large], lengths[~large], logical, stream)
-    seeds = [stream.at("group", int(group)).start() for group in groups[large]]
-    words = np.array(seeds, np.uint64).reshape(-1, 3)
-    kernels.shuffle(moved, starts[large], lengths[large], words)
-    payload = moved if short else batch.payload[moved]
+    kernels.shuffle(moved, starts[large], lengths[large], stream.starts("group", groups[large]))
+    payload, order = (moved, None) if short else (batch.payload, moved)
     records = None if batch.records is None else batch.records.take(moved)
     promotions = tuple(
         each.take(stream.at("promotion", each.reader).generator().permutation(len(each)))
         for each in batch.promotions
     )
-    return Permuted(release, groups, lengths, payload, slots is not None, records, promotions)
+    slotted = slots is not None
+    return Permuted(release, groups, lengths, payload, order, slotted, records, promotions)
+
+
+def count(
+    release: int,
+    batch: Gathered,
+    messages: int,
+    routing: str,
+    fold: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.int64]],
+) -> Counted:
+    """Count the messages of a closed batch instead of permuting them.
+
+    Args:
+        release: number of the release.
+        batch: the messages; of one shuffler's buckets, or of all.
+        messages: messages per report.
+        routing: `per-index` has one logical shuffler per message index; `single` one for all.
+        fold: counts messages, given the logical shuffler of each and what it is.
+    """
+    index: NDArray[Any] = np.broadcast_to(np.int64(0), len(batch.payload))
+    if messages > 1 and routing == "per-index":
+        if isinstance(batch.senders, Everyone):
+            index = np.tile(np.arange(messages), len(batch.payload) // messages)
+        else:
+            index = batch.senders.listed().sequence % messages
+    counts = (fold(index, batch.payload),) if len(batch.payload) else ()
+    return Counted(release, Summed(counts, len(batch.payload)))
 
 
 def _permute_small(

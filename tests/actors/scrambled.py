@@ -22,7 +22,7 @@ class Scrambled(Inline):
     def __init__(self, seed=0, cpus=1):
         self.dice = random.Random(seed)
         self.queues = {}
-        self.dead = set()
+        self.dead = {}  # the actors too: an id may be given to another when one is gone
         self.processors = cpus
         self.watch = lambda method, args: None
 
@@ -36,7 +36,7 @@ class Scrambled(Inline):
         return refs
 
     def kill(self, actor):
-        self.dead.add(id(actor))
+        self.dead[id(actor)] = actor
 
     def wait(self, refs):
         while not any(ref.done for ref in refs):
@@ -59,7 +59,7 @@ class Scrambled(Inline):
         inputs = [arg for arg in args if isinstance(arg, Pending)]
         failed = next((arg.error for arg in inputs if arg.error is not None), None)
         if id(actor) in self.dead:
-            failed = Lost("the actor is dead")
+            failed = Lost("the actor is dead", type(actor).__name__.removesuffix("Actor").lower())
         try:
             if failed is not None:
                 raise failed

@@ -42,6 +42,16 @@ def test_a_ray_that_fails_to_start_is_no_input_error(monkeypatch):
             pass
 
 
+def test_what_ray_says_is_a_line_of_standard_error(monkeypatch, capsys):
+    """Ray's own function prints to standard output, where the summary goes."""
+    monkeypatch.setattr(ray._private.worker, "print_to_stdstream", None)
+    cluster._hush()
+    said = ["\x1b[33mThe node has been marked dead\x1b[0m. It may be late.\n\tthe end of its log"]
+    said.append("WARNING: 9 worker processes have been started on node a")
+    ray._private.worker.print_to_stdstream({"lines": said, "pid": "raylet"}, ignore_prefix=False)
+    assert capsys.readouterr() == ("", "Ray: The node has been marked dead\n")
+
+
 @pytest.mark.cluster
 def test_a_running_cluster_is_never_joined_unasked(tmp_path, ray_session):
     """RAY_ADDRESS points at this session's Ray, and still the run starts one of its own."""

@@ -95,8 +95,8 @@ def test_what_was_prepared_for_another_ask_is_dropped(tmp_path):
     (tmp_path / "other").mkdir()
     _, alike, _ = conducted(following("Following"), tmp_path / "alike", 1)
     _, other, _ = conducted(following("Alternating"), tmp_path / "other", 1)
-    assert alike.count("choose") == ROUNDS < other.count("choose")
-    assert alike.count("report") < other.count("report")
+    assert alike.count("choose_all") == ROUNDS < other.count("choose_all")
+    assert alike.count("reports") < other.count("reports")
 
 
 def test_a_task_that_ends_the_run_leaves_nothing_half_done(tmp_path):
@@ -105,7 +105,7 @@ def test_a_task_that_ends_the_run_leaves_nothing_half_done(tmp_path):
     assert conductor.done and len(rows) == 3 and calls.count("pay") == 3
     assert rows == expected(base, tmp_path / "two")
     # Clients were asked for a fourth by reference, and told nothing.
-    assert calls.count("gather") == 3 < calls.count("choose")
+    assert calls.count("gather") == 3 < calls.count("choose_all")
 
 
 @pytest.mark.parametrize("policy", ["uniform", "everyone"])
@@ -118,7 +118,7 @@ def test_a_client_actor_that_dies_leaves_the_same_rows(seed, policy, tmp_path):
             backend.kill(crew.clients[dice.randrange(len(crew.clients))])
 
     rows, calls, conductor = conducted(base, tmp_path, seed, kill)
-    assert sum(conductor.crew.epochs) >= 1 and "collect" in calls
+    assert sum(conductor.crew.epochs) >= 1 and "take" in calls
     assert rows == expected(base, tmp_path / "two")
 
 
@@ -148,14 +148,14 @@ def test_no_reader_is_handed_a_batch_before_its_charge_is_on_disk(
 
 
 def test_a_charge_that_is_refused_releases_nothing(tmp_path, monkeypatch):
-    charge, stepped = LedgerActor.charge, []
+    charge, stepped = LedgerActor._charge, []
 
     def refusing(self, release, *rest):
         if release == 2:
             raise RunError("refused")
         return charge(self, release, *rest)
 
-    monkeypatch.setattr(LedgerActor, "charge", refusing)
+    monkeypatch.setattr(LedgerActor, "_charge", refusing)
     step = AggregatorActor.step
     monkeypatch.setattr(
         AggregatorActor,

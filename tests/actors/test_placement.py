@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from raydp_sim.actors import client
-from raydp_sim.actors.aggregator import ServerActor
 from raydp_sim.actors.backend import Inline
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
+from raydp_sim.actors.inbox import Inbox
 from raydp_sim.actors.payloads import Kept
 from raydp_sim.mechanisms import MECHANISMS
 from raydp_sim.run import prepare, run
@@ -171,7 +171,7 @@ def test_only_actors_that_hold_somebody_of_the_cohort_are_asked(tmp_path):
     crew.begin(0, 0, None)
     (tmp_path / "ledger").mkdir()
     assert len(list(Conductor(crew).play(5))) == 5
-    assert 0 < asked.count("report") <= 15 < 5 * len(crew.clients)
+    assert 0 < asked.count("reports") <= 15 < 5 * len(crew.clients)
 
 
 class _Holding:
@@ -292,13 +292,13 @@ def test_sums_that_travel_instead_of_vectors_change_nothing(kind, tmp_path, monk
     mechanism = {"kind": kind, "radius": 6.0, "epsilon": 2.0, **more}
     base = with_placement(scenario(60, rounds=3, mechanism=mechanism, trust="central"), 1)
     made = []
-    collect = ServerActor.collect
+    collect = Inbox.collect
 
-    def noting(self, *batches):
-        made.extend(type(batch.payload) for batch in batches)
-        return collect(self, *batches)
+    def noting(self, batch):
+        made.append(type(batch.payload))
+        return collect(self, batch)
 
-    monkeypatch.setattr(ServerActor, "collect", noting)
+    monkeypatch.setattr(Inbox, "collect", noting)
     run(base, out=tmp_path / "sums")
     monkeypatch.setattr(client, "payloads", lambda *_: Kept())
     run(base, out=tmp_path / "vectors")

@@ -47,9 +47,9 @@ def played(tmp_path, base, late):
 def test_all_asks_are_made_before_a_slow_metrics_actor_scores_anything(tmp_path):
     base = scenario(task=FOLLOWING)
     rows, log = played(tmp_path, base, late=True)
-    steps = [call for call in log if call in ("ask", "step", "record")]
+    steps = [call for call in log if call in ("ask", "steps", "records")]
     # A step says what is asked next, too.
-    assert steps == ["ask", *["step"] * 5, *["record"] * 5]
+    assert steps == ["ask", *["steps"] * 5, *["records"] * 5]
     expected = run(base, out=tmp_path / "run").metrics.to_pylist()
     assert rows == expected
 
@@ -57,8 +57,8 @@ def test_all_asks_are_made_before_a_slow_metrics_actor_scores_anything(tmp_path)
 def test_the_log_would_show_a_record_in_between(tmp_path):
     """Without holding the metrics actor back, some release is scored before the last step."""
     _, log = played(tmp_path, scenario(task=FOLLOWING), late=False)
-    last = max(place for place, call in enumerate(log) if call == "step")
-    assert "record" in log[:last]
+    last = max(place for place, call in enumerate(log) if call == "steps")
+    assert "records" in log[:last]
 
 
 def test_a_checkpoint_waits_for_the_rows_before_it(tmp_path):

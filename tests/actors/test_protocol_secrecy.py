@@ -107,7 +107,7 @@ def test_a_broadcast_never_passes_the_driver(tmp_path):
 
     def noting(actor, method, *args, returns=1):
         refs = call(actor, method, *args, returns=returns)
-        if method == "ask" or (method == "step" and args[4] is not None):
+        if method == "ask" or (method == "steps" and args[2] is not None):
             broadcasts.append(refs[1])
         return refs
 

@@ -118,7 +118,8 @@ def test_the_aggregator_holds_no_handle_and_no_ids(tmp_path):
     assert type(crew.lead) is AggregatorActor
     assert forbidden_in(crew.lead) == []
     methods = {name for name, _ in inspect.getmembers(AggregatorActor, inspect.isfunction)}
-    public = {"__init__", "begin", "ask", "expect", "fold", "step", "withheld", "checkpoint"}
+    public = {"__init__", "begin", "ask", "expect", "fold", "step", "steps"}
+    public |= {"withheld", "checkpoint"}
     assert methods == public | {"_expect", "_ask", "_fold"}
 
 

@@ -71,7 +71,7 @@ def test_a_full_disk_is_one_line_for_a_person(
 def test_a_killed_metrics_actor_stops_a_run_whose_followers_lose_nothing(
     tmp_path: Path, ray_session: None
 ) -> None:
-    made, urls = playing(tmp_path / "run", rounds=40, backend="ray")
+    made, urls = playing(tmp_path / "run", rounds=40, backend="ray", recoveries=0, span=1)
     rows = made.play()
     for _ in range(5):
         next(rows)

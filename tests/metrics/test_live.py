@@ -228,12 +228,12 @@ def test_a_follower_that_never_reads_holds_up_nobody(tmp_path: Path) -> None:
         del stuck
 
 
-def playing(folder: Path, rounds: int = 30, backend: str = "inline") -> tuple[Run, list[str]]:
+def playing(folder: Path, rounds: int = 30, **placement: object) -> tuple[Run, list[str]]:
     tokens = folder.parent / "tokens.yaml"
     tokens.write_text(ALL)
     metrics = {"serve": True, "tokens": str(tokens)}
-    placement = {"backend": backend}
-    made = prepare(scenario(rounds=rounds, metrics=metrics, placement=placement), out=folder)
+    places = {"backend": "inline", **placement}
+    made = prepare(scenario(rounds=rounds, metrics=metrics, placement=places), out=folder)
     return made, watched(made)
 
 

@@ -32,7 +32,7 @@ from raydp_sim.run import prepare, run
 from raydp_sim.run.presence import availability
 from raydp_sim.run.spending import epsilons
 from tests.actors.leveled import analysts
-from tests.conftest import scenario
+from tests.conftest import scenario, with_placement
 from tests.metrics.pages import ALL, ANALYST, FIRST, GRANTS, HOSTILE, browser, certified
 
 pytestmark = pytest.mark.timeout(120, method="thread")
@@ -383,7 +383,8 @@ def test_the_page_of_a_run_has_rows_before_they_are_in_parquet(tmp_path: Path) -
     tokens = tmp_path / "tokens"
     tokens.write_text(ALL)
     metrics = {"serve": True, "tokens": str(tokens)}
-    made, pages = prepare(scenario(rounds=5, metrics=metrics), out=tmp_path / "run"), []
+    base = with_placement(scenario(rounds=5, metrics=metrics), 2)
+    made, pages = prepare(base, out=tmp_path / "run"), []
     made.watcher.served = lambda served: pages.append(served.page)
     rows = made.play()
     for _ in range(3):

@@ -10,7 +10,7 @@ from raydp_sim.errors import InputError
 from raydp_sim.metrics import streams, writer
 from raydp_sim.metrics.reference import reference
 from raydp_sim.run import prepare, run
-from tests.conftest import scenario
+from tests.conftest import scenario, with_placement
 from tests.docs.pages import PAGES, blocks, call
 
 PAGE = "docs/streams.md"
@@ -23,7 +23,7 @@ def playing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(writer, "_SECONDS", 0.0)
     monkeypatch.setattr(writer, "_SHARE", 0.0)
-    made = prepare(scenario(rounds=ROUNDS), out="runs/mine").play()
+    made = prepare(with_placement(scenario(rounds=ROUNDS), 2), out="runs/mine").play()
     for _ in range(5):
         next(made)
     yield made

@@ -5,13 +5,13 @@ Prints one JSON document: the peak of the process's memory and what both ledgers
 
 import json
 import os
-import resource
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
+from raydp_sim.bench.scale import peak
 from raydp_sim.privacy.events import LocalReport, Shuffle
 from raydp_sim.privacy.ledger import store
 from raydp_sim.privacy.ledger.filter import Filter
@@ -43,7 +43,7 @@ def main() -> None:
     found = standing(again)
     document = {
         "rows": store.read(folder).num_rows,
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_bytes": peak(),
         "cpu_s": time.process_time(),
         "charged": [charged.epsilon, charged.median],
         "replayed": [found.guarantee.epsilon, found.guarantee.median],

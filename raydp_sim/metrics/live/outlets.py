@@ -18,9 +18,12 @@ class Outlets:
     def __init__(self, documents: list[dict[str, Any]], store: Store, folder: Path) -> None:
         self.store, self.folder = store, folder
         self.began = Began(folder, store.about)
+        # Here, one after the other: threads that import modules of each other may wait for ever.
+        sinks = [(document.get("kind"), self._parsed(document)) for document in documents]
         self.threads = [
-            threading.Thread(target=self._work, args=(document,), daemon=True)
-            for document in documents
+            threading.Thread(target=self._work, args=(kind, sink), daemon=True)
+            for kind, sink in sinks
+            if sink is not None
         ]
         for thread in self.threads:
             thread.start()
@@ -31,17 +34,31 @@ class Outlets:
         for thread in self.threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _work(self, document: dict[str, Any]) -> None:
-        kind = document.get("kind")
+    def _parsed(self, document: dict[str, Any]) -> Sink | None:
         try:
             sink: Sink = SINKS.parse(document)
+            return sink
+        except Exception as error:  # a class of the user's own may fail in any way
+            self._failed(document.get("kind"), error)
+            return None
+
+    def _work(self, kind: str | None, sink: Sink) -> None:
+        # The run's folder is made when all clients are placed, and sinks write there.
+        while not self.folder.is_dir():
+            if self.store.ended:
+                return
+            time.sleep(_PAUSE)
+        try:
             outlet = sink.opened(self.began)
             try:
                 self._hand_over(outlet)
             finally:
                 outlet.close()
         except Exception as error:  # a sink of the user's own may fail in any way
-            self._note(f"the sink {kind} failed and gets no more rows: {error!r}")
+            self._failed(kind, error)
+
+    def _failed(self, kind: str | None, error: Exception) -> None:
+        self._note(f"the sink {kind} failed and gets no more rows: {error!r}")
 
     def _hand_over(self, outlet: Outlet) -> None:
         places: dict[str, int] = {}

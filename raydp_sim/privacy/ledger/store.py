@@ -124,8 +124,8 @@ def canonical(participants: Ids | range) -> Ids | range:
 class Writer:
     """The ledger of a run that is being played; a run has one.
 
-    Rows are appended to a log, one write to the disk each, and become one Parquet file when the
-    run is over.
+    Rows are appended to a log, one write to the disk each or for some together, and become one
+    Parquet file when the run is over.
     """
 
     def __init__(self, folder: Path, clients: int) -> None:
@@ -138,14 +138,16 @@ class Writer:
         if self._written is None:
             if self.log.path.exists():
                 self.log.open()
-            self._written = set(read(self.folder)["repetition"].to_pylist())
+            begun = self.folder.is_dir() and any(self.folder.iterdir())
+            self._written = set(read(self.folder)["repetition"].to_pylist()) if begun else set()
         return charges(self.folder, repetition) if repetition in self._written else iter(())
 
-    def append(self, charge: Charge) -> None:
-        """Write one row; when this returns it is on disk."""
-        self.log.append(_content(charge.row(self.clients)))
+    def append(self, *charges: Charge) -> None:
+        """Write rows as one record: all are on disk when this returns, or none is there."""
+        if charges:
+            self.log.append(_content([charge.row(self.clients) for charge in charges]))
         if self._written is not None:
-            self._written.add(charge.repetition)
+            self._written |= {charge.repetition for charge in charges}
 
     def compact(self) -> None:
         """Make one Parquet file of the rows.
@@ -209,7 +211,7 @@ def logged_after(folder: Path, end: int) -> tuple[list[dict[str, Any]], int] | N
             return None
         rows = []
         for record in records(file, file.name, end):
-            rows.append(_row(record.content))
+            rows += _rows(record.content)
             end = record.end
         return rows, end
 
@@ -221,30 +223,42 @@ def _opened(path: Path, stack: contextlib.ExitStack) -> BinaryIO | None:
         return None
 
 
-def _content(row: dict[str, Any]) -> bytes:
-    """Return a row as a record of the log: its columns as a line of JSON, and the clients."""
-    columns = {name: value for name, value in row.items() if name != "participants"}
-    packed: bytes = row["participants"]
-    return json.dumps(columns).encode() + b"\n" + packed
+def _content(rows: list[dict[str, Any]]) -> bytes:
+    """Return rows as a record of the log: their columns as a line of JSON, and the clients."""
+    columns = [{**row, "participants": len(row["participants"])} for row in rows]
+    packed: list[bytes] = [row["participants"] for row in rows]
+    return json.dumps(columns).encode() + b"\n" + b"".join(packed)
 
 
-def _row(content: bytes) -> dict[str, Any]:
-    columns, _, packed = content.partition(b"\n")
-    return {**json.loads(columns), "participants": packed}
+def _rows(content: bytes) -> list[dict[str, Any]]:
+    line, _, packed = content.partition(b"\n")
+    columns = json.loads(line)
+    if isinstance(columns, dict):  # an earlier version wrote one row without its length
+        return [{**columns, "participants": packed}]
+    rows, start = [], 0
+    for row in columns:
+        end = start + row["participants"]
+        rows.append({**row, "participants": packed[start:end]})
+        start = end
+    return rows
 
 
 def _logged(file: BinaryIO | None, repetition: int | None) -> Iterator[_Row]:
-    """Yield the rows of the log in the order of their keys, one in memory at a time."""
+    """Yield the rows of the log in the order of their keys, one record in memory at a time."""
     if file is None:
         return
     places = []
     for record in records(file, file.name):
-        row = _row(record.content)
-        if repetition is None or row["repetition"] == repetition:
-            places.append((_key(row), record.end - len(record.content), len(record.content)))
-    for key, start, length in sorted(places):
-        file.seek(start)
-        yield key, _row(file.read(length))
+        start, length = record.end - len(record.content), len(record.content)
+        for number, row in enumerate(_rows(record.content)):
+            if repetition is None or row["repetition"] == repetition:
+                places.append((_key(row), start, length, number))
+    read, rows = -1, list[dict[str, Any]]()
+    for key, start, length, number in sorted(places):
+        if start != read:
+            file.seek(start)
+            read, rows = start, _rows(file.read(length))
+        yield key, rows[number]
 
 
 def _compacted(file: BinaryIO | None, repetition: int | None) -> Iterator[_Row]:
