@@ -28,14 +28,27 @@ def fresh_folder(name: str, out: str | Path | None) -> Path:
 
 
 def write_durable(path: Path, content: bytes) -> None:
-    """Write through a temporary file, `fsync` and a rename; survives a kill at any moment."""
+    """Write through a temporary file, `fsync` and a rename; survives a kill at any moment.
+
+    Where it fails, as on a full disk, the temporary file does not take up what room there is.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
+
+
+def drop_unfinished(folder: Path) -> None:
+    """Remove what writers left in a folder, at any depth, that were killed before their rename."""
+    for path in folder.rglob(".*.tmp"):
+        path.unlink(missing_ok=True)
 
 
 def held(lock: Path) -> bool:

@@ -40,6 +40,18 @@ class RunError(RuntimeError):
         return type(self), (str(self), self.resumable)
 
 
+class Died(RunError):
+    """An actor died that a run cannot do without: it is taken up from its last checkpoint.
+
+    Attributes:
+        who: died, in a word.
+    """
+
+    def __init__(self, message: str, resumable: bool = True, who: str = "an actor") -> None:
+        super().__init__(message, resumable)
+        self.who = who
+
+
 def bad_field(field: str, value: object, remedy: str, source: str = "") -> InputError:
     """Build the one message of a bad field.
 

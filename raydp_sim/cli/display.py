@@ -91,6 +91,10 @@ class Display:
         for line in served.lines():
             self._line(line)
 
+    def told(self, line: str) -> None:
+        """Say what happened to the run that it went on after."""
+        self._line(line)
+
     def row(self, row: dict[str, Any]) -> None:
         """Show a release: how many are done, the error of this one and what was spent so far."""
         self.done = row["repetition"] * self.rounds + row["release"] + 1

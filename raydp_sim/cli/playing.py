@@ -12,10 +12,27 @@ from types import FrameType
 import click
 
 from raydp_sim.cli.display import Display
-from raydp_sim.cli.summary_table import print_summary
 from raydp_sim.errors import InputError, RunError, bad_field
+from raydp_sim.remote.copies import Copies
 from raydp_sim.run import Run, Watcher
 from raydp_sim.run.documents import dumped
+
+COPY_TO = click.option(
+    "--copy-to",
+    metavar="URI",
+    help="Copy the finished run into a folder there: file:///..., s3://..., gs://..., abfs://...",
+)
+
+
+def copies(uri: str | None) -> Copies | None:
+    """Return where a run is to be copied to, if it is."""
+    return None if uri is None else Copies(uri)
+
+
+def send(run: Run, there: "Copies | None") -> None:
+    """Copy a finished run, if that was asked for."""
+    if there is not None:
+        click.echo(f"copied to {there.send(run.directory.path)}", err=True)
 
 
 def play(run: Run, as_json: bool) -> None:
@@ -34,7 +51,9 @@ def play(run: Run, as_json: bool) -> None:
     done = run.checkpoint.repetition * run.scenario.task.rounds + run.checkpoint.finished
     display = Display(run.scenario, done)
 
-    run.watcher = Watcher(display.planned, display.phase, display.loaded, display.served)
+    run.watcher = Watcher(
+        display.planned, display.phase, display.loaded, display.served, told=display.told
+    )
     try:
         with one_interrupt(), display, contextlib.closing(run.play()) as rows:
             for row in rows:
@@ -43,6 +62,8 @@ def play(run: Run, as_json: bool) -> None:
         raise KeyboardInterrupt(_interrupted(run)) from None
     except (InputError, RunError):
         raise
+    except OSError as error:
+        raise _unwritten(run, error) from error
     except Exception:
         if run.directory.path.exists():
             run.directory.log(traceback.format_exc())
@@ -57,6 +78,8 @@ def print_result(run: Run, as_json: bool) -> None:
     if as_json:
         click.echo(dumped(run.result.summary))
     else:
+        from raydp_sim.cli.summary_table import print_summary  # here, since it comes last
+
         print_summary(run.result.summary)
 
 
@@ -71,6 +94,14 @@ def check_writable(path: Path) -> None:
         raise InputError(
             f"--out is {str(path)!r}; {parent} is not a writable directory: give another"
         )
+
+
+def _unwritten(run: Run, error: OSError) -> RunError:
+    """Say how to go on after what only writing or reading a file found out, as a full disk."""
+    path = run.directory.path
+    why = f"{error.filename or path}: {error.strerror or error}"
+    remedy = f"; continue with `raydp-sim resume {path}`" if run.directory.begun() else ""
+    return RunError(f"something could not be written or read ({why}){remedy}")
 
 
 def _interrupted(run: Run) -> str:

@@ -5,14 +5,12 @@ from pathlib import Path
 import click
 
 from raydp_sim.cli import playing, shipped
-from raydp_sim.cli.figures import run_figure
 from raydp_sim.cli.waiting import waiting
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.figures.model import is_figure
 from raydp_sim.registry import search_also
 from raydp_sim.run import prepare
 from raydp_sim.scenario import load
-from raydp_sim.scenario.document import read
+from raydp_sim.scenario.document import is_figure, read
 
 _EPILOG = """\b
 Example:
@@ -42,6 +40,7 @@ Example:
     metavar="DIR",
     help="The run directory, new or empty; default: one under runs/.",
 )
+@playing.COPY_TO
 @click.option(
     "--serve", is_flag=True, help="Let others follow the run live, at a free port of this machine."
 )
@@ -53,6 +52,7 @@ def command(
     seed: int | None,
     address: str | None,
     out: str | None,
+    copy_to: str | None,
     serve: bool,
     serve_at: str | None,
     as_json: bool,
@@ -71,10 +71,12 @@ def command(
     path = shipped.find(scenario)
     document = read(path)
     if is_figure(document):
-        live = ("--serve", serve or None), ("--serve-at", serve_at)
+        live = ("--serve", serve or None), ("--serve-at", serve_at), ("--copy-to", copy_to)
         for option, value in (("--seed", seed), ("--address", address), *live):
             if value is not None:
                 raise bad_field(option, value, "a figure is computed, not played; leave it out")
+        from raydp_sim.cli.figures import run_figure  # here, since runs do without figures
+
         run_figure(path, assignments, out, as_json)
         return
     if serve or serve_at is not None:
@@ -85,8 +87,10 @@ def command(
     made = prepare(loaded, out, address, origin=path)
     made.loading_s = took[0]
     playing.check_writable(made.directory.path)
+    there = playing.copies(copy_to)
     try:
         playing.play(made, as_json)
+        playing.send(made, there)
     except InputError as error:
         # What only the running found out; the fault of an option is named by itself.
         source = "" if str(error).startswith("--") else f"{path}: "

@@ -47,6 +47,11 @@ Example:
     help="Where the cluster keeps run directories; a shared folder outlives the head.",
 )
 @click.option("--out", metavar="DIR", help="Where the run comes back to; default: under runs/.")
+@click.option(
+    "--copy-to",
+    metavar="URI",
+    help="Where the cluster also copies the finished run to; see `raydp-sim run`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")
 def command(
     scenario: str | None,
@@ -57,6 +62,7 @@ def command(
     stop: str | None,
     there: str,
     out: str | None,
+    copy_to: str | None,
     as_json: bool,
 ) -> None:
     """Hand SCENARIO in to a Ray cluster, follow it, and copy its run directory back.
@@ -72,11 +78,12 @@ def command(
         click.echo(f"asked {jobs.address} to stop {stop}", err=True)
         return
     if scenario is not None:
-        name = _hand_in(jobs, scenario, assignments, seed, there, out)
+        name = _hand_in(jobs, scenario, assignments, seed, there, out, copy_to)
     else:
         assert attach is not None
         name = attach
-        for option, value in (("--set", assignments or None), ("--seed", seed)):
+        fixed = ("--set", assignments or None), ("--seed", seed), ("--copy-to", copy_to)
+        for option, value in fixed:
             if value is not None:
                 raise bad_field(option, value, "the run is handed in already; leave it out")
     place = fresh_folder(name, out) if out is not None else Path("runs", name).resolve()
@@ -102,6 +109,7 @@ def _hand_in(
     seed: int | None,
     there: str,
     out: str | None,
+    copy_to: str | None,
 ) -> str:
     """Check a scenario here, where a mistake is found at once, and hand it in."""
     path = shipped.find(scenario)
@@ -116,7 +124,7 @@ def _hand_in(
     folder = f"{there.rstrip('/')}/{name}"
     jobs.submit(
         name,
-        handed.playing(folder, assignments, seed),
+        handed.playing(folder, assignments, seed, copy_to),
         handed.variables(path.read_text(encoding="utf-8")),
         {handed.FOLDER: folder},
     )

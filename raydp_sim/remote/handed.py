@@ -21,7 +21,9 @@ def variables(text: str) -> dict[str, str]:
     return {_SCENARIO: text, "PYTHONUNBUFFERED": "1"}
 
 
-def playing(folder: str, assignments: Sequence[str], seed: int | None) -> str:
+def playing(
+    folder: str, assignments: Sequence[str], seed: int | None, copy_to: str | None = None
+) -> str:
     """Return the command that plays a scenario in a folder, or takes up what is there.
 
     Its progress goes to the job's log; the summary comes back with the folder. A run that cannot go
@@ -30,7 +32,8 @@ def playing(folder: str, assignments: Sequence[str], seed: int | None) -> str:
     options = [part for each in assignments for part in ("--set", each)]
     if seed is not None:
         options += ["--seed", str(seed)]
-    words = " ".join(shlex.quote(word) for word in options)
+    copied = [] if copy_to is None else ["--copy-to", copy_to]
+    words, again = shlex.join([*options, *copied]), shlex.join(copied)
     return "\n".join(
         [
             f"folder={_shell_path(folder)}",
@@ -42,7 +45,7 @@ def playing(folder: str, assignments: Sequence[str], seed: int | None) -> str:
             "fi",
             f"for again in {' '.join(map(str, range(1, _RESUMED + 1)))}; do",
             '  [ "$code" = 3 ] || break',
-            '  raydp-sim resume "$folder" --address auto > /dev/null',
+            f'  raydp-sim resume "$folder" --address auto {again} > /dev/null',
             "  code=$?",
             "done",
             'exit "$code"',

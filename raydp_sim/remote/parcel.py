@@ -21,13 +21,19 @@ _BYTES = 48 << 10
 _LEFT_OUT = frozenset({".lock"})
 
 
+def files(folder: Path) -> Iterator[Path]:
+    """Yield what is to be copied of a run directory."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink() and path.name not in _LEFT_OUT:
+            yield path
+
+
 def wrapped(folder: Path) -> Iterator[str]:
     """Yield the lines of a folder, the last of which has the checksum of all."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and not path.is_symlink() and path.name not in _LEFT_OUT:
-                archive.add(path, path.relative_to(folder).as_posix())
+        for path in files(folder):
+            archive.add(path, path.relative_to(folder).as_posix())
     content = zlib.compress(packed.getvalue(), 6)
     for first in range(0, len(content), _BYTES):
         yield _MARK + base64.b64encode(content[first : first + _BYTES]).decode()

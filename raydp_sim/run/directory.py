@@ -1,6 +1,7 @@
 """The run directory: everything a run leaves behind, and all that `resume` needs."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
@@ -12,7 +13,7 @@ from zipfile import BadZipFile
 import pyarrow as pa
 import yaml
 
-from raydp_sim.durable import fresh_folder, held, write_durable
+from raydp_sim.durable import drop_unfinished, fresh_folder, held, write_durable
 from raydp_sim.errors import InputError, RunError
 from raydp_sim.metrics import parts, streams
 from raydp_sim.privacy.ledger import store
@@ -26,6 +27,9 @@ from raydp_sim.tasks.base import Arrays
 _ORIGIN, _LOCK = "origin.txt", ".lock"
 # What may be there before the scenario is, which is written last.
 _MAKING = frozenset({"metrics", "ledger", "checkpoints", _ORIGIN, _LOCK})
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class RunDir:
@@ -89,11 +93,12 @@ class RunDir:
 
         Raises:
             InputError: names the directory.
+            OSError: there is no room for what is written anew.
         """
         try:
             yield
         except (OSError, ValueError, KeyError, BadZipFile, pa.ArrowException) as error:
-            if isinstance(error, InputError):
+            if isinstance(error, InputError) or getattr(error, "errno", None) in _NO_ROOM:
                 raise
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(
@@ -203,7 +208,7 @@ class RunDir:
         self.checkpoints.save(checkpoint, shards)
 
     def latest(self) -> Checkpoint:
-        """Return the last checkpoint, or the beginning."""
+        """Return the last checkpoint, or the beginning; see `Checkpoints.latest`."""
         return self.checkpoints.latest()
 
     def clients(self, checkpoint: Checkpoint, first: int, last: int) -> Arrays | None:
@@ -212,6 +217,7 @@ class RunDir:
 
     def rewind(self, checkpoint: Checkpoint) -> None:
         """Drop metric rows from beyond the checkpoint; the ledger keeps every row it has."""
+        drop_unfinished(self.path)
         parts.trim(self.metrics, checkpoint.repetition, checkpoint.finished)
 
     def write_arrays(self, name: str, arrays: Arrays) -> None:

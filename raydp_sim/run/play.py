@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,13 @@ import numpy as np
 from raydp_sim.actors.backend import Backend, Inline
 from raydp_sim.actors.conductor import Conductor, Row
 from raydp_sim.actors.crew import Crew, Shards, ranges
-from raydp_sim.errors import InputError, RunError
+from raydp_sim.errors import Died, InputError, RunError
 from raydp_sim.run.checkpoints import Checkpoint
 from raydp_sim.run.directory import RunDir
 from raydp_sim.run.preflight import Plan, Room, plan, refuse_what_cannot_fit
+from raydp_sim.run.recover import Recoveries, Shown
 from raydp_sim.run.result import RunResult as RunResult
-from raydp_sim.run.serving import Served, say, wanted
-from raydp_sim.run.summary import summarize
+from raydp_sim.run.serving import Served, Server, say, tell
 from raydp_sim.scenario import Scenario, bound_mechanism, load, parse, setting_of
 from raydp_sim.scenario.accounting import planned_releases
 from raydp_sim.tasks.base import Arrays
@@ -33,6 +33,7 @@ class Watcher:
     loaded: Callable[[int, int], None] = lambda done, total: None
     served: Callable[[Served], None] = say
     placed: Callable[[Crew], None] = lambda crew: None
+    told: Callable[[str], None] = tell
 
 
 @dataclass
@@ -71,35 +72,34 @@ class Run:
         if self.address is None:
             self.watcher.planned(self.planned())
         if self.directory.begun():
-            self._take_up(lock)
+            lock.enter_context(self.directory.locked())
+            self._take_up()
+            start = self.checkpoint
+            self._note(f"resumed at repetition {start.repetition}, release {start.finished}")
         with self._backend() as backend:
             if self.address is not None:
                 # Only the cluster knows how large it is.
                 self.watcher.planned(self.planned(Room(backend.cpus(), backend.memory())))
             yield from self._on(backend, lock)
 
-    def _take_up(self, lock: contextlib.ExitStack) -> None:
-        """Continue from the last checkpoint, alone."""
-        lock.enter_context(self.directory.locked())
+    def _take_up(self) -> None:
+        """Continue from the last checkpoint; whoever calls has the run's lock."""
         self.taken_up = True
         with self.directory.reading():
             self.checkpoint = start = self.directory.latest()
             self.complete = set((start.saved or {}).get("run", {}).get("complete", ()))
             self.directory.rewind(start)
             self.directory.check_paid()
-        self._note(f"resumed at repetition {start.repetition}, release {start.finished}")
 
     def _on(self, backend: Backend, lock: contextlib.ExitStack) -> Iterator[Row]:
+        self._recoveries = Recoveries(self.scenario.placement.recoveries)
+        self._shown, self._server = Shown(), Server()
+        self._behind: tuple[int, int] | None = None
         self.watcher.phase("placing clients")
         crew = Crew(self.scenario, backend, self.directory.path, self.watcher.loaded)
         try:
-            self._serve(crew)
-            self.watcher.placed(crew)
-            yield from self._repetitions(crew, lock)
-            self.watcher.phase("writing the summary")
-            crew.ask(crew.metrics, "flush")
-            crew.ask(crew.ledger, "compact")
-            crew.ask(crew.metrics, "over")
+            while (died := (yield from self._with(crew, lock))) is not None:
+                crew = self._recovered(crew, died)
         except OSError as error:
             why = f"{error.filename or self.directory.path}: {error.strerror or error}"
             self._note(f"stopped: {why}")
@@ -115,13 +115,52 @@ class Run:
             with contextlib.suppress(Exception):
                 crew.stop()
 
+    def _with(self, crew: Crew, lock: contextlib.ExitStack) -> Generator[Row, None, Died | None]:
+        """Play with a crew to the end; return who died, if the run may go on with another crew."""
+        try:
+            self._serve(crew)
+            self.watcher.placed(crew)
+            yield from filter(self._shown.first, self._repetitions(crew, lock))
+            self.watcher.phase("writing the summary")
+            crew.ask(crew.metrics, "flush")
+            crew.ask(crew.ledger, "compact")
+            crew.ask(crew.metrics, "over")
+        except Died as died:
+            self._recoveries.grant(died)
+            return died
+        return None
+
+    def _recovered(self, crew: Crew, died: Died) -> Crew:
+        """Take the run up from its last checkpoint with another crew, as `resume` would.
+
+        What the old one was asked has no effect any more: who lives of it has finished or dropped
+        that before the directory is looked at, and nobody waits for its answers.
+        """
+        crew.retire()
+        if self.directory.begun():
+            try:
+                self._take_up()
+            except InputError as damage:  # set aside; nobody is there to resume once more
+                self._tell(str(damage))
+                self._take_up()
+        self._behind = self._shown.reached
+        start, repeat = self.checkpoint, self.scenario.repeat
+        self._tell(self._recoveries.line(died, self._shown.reached[1], start, repeat))
+        return Crew(crew.scenario, crew.backend, self.directory.path, self.watcher.loaded)
+
+    def _tell(self, line: str) -> None:
+        self._note(line)
+        self.watcher.told(line)
+
     def _serve(self, crew: Crew) -> None:
         """Let others follow the run, if it says so."""
-        if (found := wanted(self.scenario, self.directory.path)) is not None:
-            serving, served = found
-            url, page = crew.ask(crew.metrics, "serve", serving)
-            if served is not None:
-                self.watcher.served(replace(served, url=url, page=page))
+        served = self._server.serve(
+            self.scenario,
+            self.directory.path,
+            lambda serving: crew.ask(crew.metrics, "serve", serving),
+        )
+        if served is not None:
+            self.watcher.served(served)
 
     def planned(self, room: Room | None = None) -> Plan:
         """Estimate what it will need, before anything is written.
@@ -152,9 +191,11 @@ class Run:
         # Ray takes a second to import; what does not need it should not wait for it.
         from raydp_sim.actors.cluster import connected
         from raydp_sim.actors.on_ray import OnRay
+        from raydp_sim.actors.together import Together
 
-        with connected(self.address, self.scenario.placement.start_timeout):
-            yield OnRay()
+        placement = self.scenario.placement
+        with connected(self.address, placement.start_timeout):
+            yield Together() if placement.servers == "driver" else OnRay()
 
     def _repetitions(self, crew: Crew, lock: contextlib.ExitStack) -> Iterator[Row]:
         start, rounds = self.checkpoint, self.scenario.task.rounds
@@ -175,8 +216,9 @@ class Run:
             conductor.on_finished = self._checkpointer(conductor, repetition)
             try:
                 yield from conductor.play(rounds)
-            except RunError:
-                self._rescue(crew, repetition)
+            except RunError as error:
+                if self._recoveries.spent or not isinstance(error, Died):
+                    self._rescue(crew)
                 raise
             if conductor.ended is not None or conductor.done:
                 self._end_early(conductor, repetition)
@@ -194,7 +236,9 @@ class Run:
 
         def checkpoint(finished: int) -> None:
             nonlocal last
-            if time.monotonic() - last < pause and finished < rounds:
+            # The next death should not throw the run back behind the last one.
+            there = self._behind is not None and (repetition, finished) >= self._behind
+            if time.monotonic() - last < pause and finished < rounds and not there:
                 return
             self._save(conductor, repetition, finished)
             last = time.monotonic()
@@ -210,8 +254,11 @@ class Run:
         self._write_files(repetition, saved["state"], made)
         conductor.crew.checkpoint = self._shards(made)
         conductor.checkpointed()
+        self._recoveries.checkpointed()
+        self._behind = None
+        self._shown.checkpointed()
 
-    def _rescue(self, crew: Crew, repetition: int) -> None:
+    def _rescue(self, crew: Crew) -> None:
         """Write down what a run that has to stop has released so far: rows, and what is taken away.
 
         A resumed run starts from its checkpoint all the same, and makes them anew.
@@ -220,7 +267,8 @@ class Run:
             crew.ask(crew.metrics, "flush")
         with contextlib.suppress(Exception):
             # A step that failed has left the state as it was after the last release.
-            self._write_files(repetition, crew.ask(crew.lead, "checkpoint")["state"], None)
+            state = crew.ask(crew.lead, "checkpoint")["state"]
+            self._write_files(crew.repetition, state, None)
 
     def _write_files(self, repetition: int, state: Arrays, made: Checkpoint | None) -> None:
         """Write what the task lets its user take away.
@@ -270,6 +318,8 @@ class Run:
             )
 
     def _finish(self, wall_s: float) -> None:
+        from raydp_sim.run.summary import summarize  # here, since releases need not wait for it
+
         summary = summarize(self.scenario, self.directory, wall_s, self.complete)
         summary["timing"]["loading_s"] = self.loading_s
         result = RunResult(summary, self.directory.path, self.scenario)

@@ -11,9 +11,7 @@ import pyarrow as pa
 from raydp_sim.mechanisms.base import Mechanism
 from raydp_sim.metrics import estimates, streams
 from raydp_sim.metrics.estimates import Named
-from raydp_sim.metrics.plot import Looks, plot_run
 from raydp_sim.run.answer import are_categories
-from raydp_sim.run.html import shown
 from raydp_sim.scenario import Scenario, bound_mechanism
 from raydp_sim.scenario.accounting import planned_releases
 
@@ -61,6 +59,8 @@ class RunResult:
         Args:
             path: of the picture, as PNG, SVG or PDF; `plot.png` of the run directory unless given.
         """
+        from raydp_sim.metrics.plot import Looks, plot_run  # here, since it comes when all is over
+
         parts = planned_releases(self.scenario, bound_mechanism(self.scenario))
         # A protocol of several stages states its own expectations among its scores.
         first = parts[0].ask.mechanism
@@ -70,6 +70,8 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         """Show the run in a notebook: what came of it, and its picture."""
+        from raydp_sim.run.html import shown
+
         return shown(self.summary, self.run_dir / "plot.png")
 
 

@@ -1,16 +1,18 @@
 """Where a run is served, and what a person has to know to follow it."""
 
 import sys
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raydp_sim.errors import bad_field
+from raydp_sim.errors import InputError, bad_field
 from raydp_sim.metrics.live.access import issued
 from raydp_sim.metrics.live.feed import Serving
-from raydp_sim.metrics.page.serving import MISSING, available
 from raydp_sim.metrics.sinks import SINKS
 from raydp_sim.scenario import Scenario
 
+_AGAIN_SECONDS = 15.0  # that the process of a dead actor may take to give its port back
 _LOOPBACK = ("127.", "localhost", "::1", "[::1]")
 
 
@@ -32,6 +34,8 @@ class Served:
 
     def lines(self) -> list[str]:
         """Return what is said of it, once: nobody keeps the tokens."""
+        from raydp_sim.metrics.page.serving import MISSING, available  # few runs are served
+
         made = [f"  token for {what}: {token}" for what, token in self.tokens.items()]
         warned = [] if self.warning is None else [f"warning: {self.warning}"]
         page = f"page at {self.page}" if self.page else f"no page: {MISSING}"
@@ -42,6 +46,11 @@ class Served:
 def say(served: Served) -> None:
     """Say on standard error how to follow a run, where no other display does."""
     print("\n".join(served.lines()), file=sys.stderr, flush=True)
+
+
+def tell(line: str) -> None:
+    """Say on standard error what happened to a run, where no other display does."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def unencrypted(host: str, certificate: str | None) -> str | None:
@@ -82,6 +91,8 @@ def wanted(scenario: Scenario, folder: Path) -> tuple[Serving, Served | None] | 
     }
     if metrics.address is None:
         return Serving(host=None, about=about, sinks=sinks), None
+    from raydp_sim.metrics.page.serving import MISSING, available
+
     host, port = metrics.address
     tokens = issued(metrics.tokens)
     warning = unencrypted(host, metrics.certificate)
@@ -93,3 +104,65 @@ def wanted(scenario: Scenario, folder: Path) -> tuple[Serving, Served | None] | 
     secure = metrics.certificate, metrics.key
     serving = Serving(host, port, tokens.grants, *secure, about, sinks, page)
     return serving, Served("", tokens.made, warning)
+
+
+class Server:
+    """Serves a run; one that is taken up again at the same place, to those who have its tokens."""
+
+    def __init__(self) -> None:
+        self._serving: Serving | None = None
+
+    def serve(
+        self,
+        scenario: Scenario,
+        folder: Path,
+        start: Callable[[Serving], tuple[str, str | None]],
+    ) -> Served | None:
+        """Serve a run if its scenario says so; return what is to be said of it, once.
+
+        Args:
+            scenario: that is played.
+            folder: of the run.
+            start: starts serving and returns the address, and the page's.
+        """
+        if self._serving is not None:
+            self._again(self._serving, start)
+            return None
+        if (found := wanted(scenario, folder)) is None:
+            return None
+        serving, served = found
+        url, page = start(serving)
+        self._serving = _pinned(serving, url, page)
+        return None if served is None else replace(served, url=url, page=page)
+
+    @staticmethod
+    def _again(serving: Serving, start: Callable[[Serving], tuple[str, str | None]]) -> None:
+        deadline = time.monotonic() + _AGAIN_SECONDS
+        while True:
+            try:
+                start(serving)
+                return
+            except InputError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+
+
+def _pinned(serving: Serving, url: str, page: str | None) -> Serving:
+    """Return the same with the ports that were free."""
+    if serving.host is None:
+        return serving
+    found = replace(serving, port=_port(url))
+    if serving.page is not None and page is not None:
+        found = replace(found, page=(serving.page[0], _port(page)))
+    return found
+
+
+def _port(url: str) -> int:
+    """Return the port of an address.
+
+    Example:
+        >>> _port("grpc://127.0.0.1:8815"), _port("http://localhost:8816/")
+        (8815, 8816)
+    """
+    return int(url.split("://")[1].split("/")[0].rpartition(":")[2])

@@ -13,7 +13,7 @@ from raydp_sim.metrics import connect
 from raydp_sim.metrics.view import View
 from raydp_sim.run import prepare, run
 from raydp_sim.run.directory import RunDir
-from tests.conftest import scenario
+from tests.conftest import scenario, with_placement
 from tests.metrics.test_live import ALL, playing
 
 pytestmark = pytest.mark.timeout(120, method="thread")
@@ -37,7 +37,7 @@ def test_a_run_is_watched_from_its_folder_until_it_is_over(tmp_path: Path, monke
     monkeypatch.setattr("raydp_sim.metrics.writer._SECONDS", 0.0)
     monkeypatch.setattr("raydp_sim.metrics.writer._SHARE", 0.0)
     monkeypatch.setattr("raydp_sim.cli.watch._PAUSE", 0.0)
-    rows = prepare(scenario(rounds=5), out=tmp_path / "run").play()
+    rows = prepare(with_placement(scenario(rounds=5), 2), out=tmp_path / "run").play()
     next(rows)
     seen = _looked_at(RunDir(tmp_path / "run"), once=False)
     view, state = next(seen)
@@ -51,7 +51,7 @@ def test_a_run_is_watched_from_its_folder_until_it_is_over(tmp_path: Path, monke
 
 
 def test_watching_an_interrupted_run_ends(tmp_path: Path) -> None:
-    rows = prepare(scenario(rounds=5), out=tmp_path / "run").play()
+    rows = prepare(with_placement(scenario(rounds=5), 2), out=tmp_path / "run").play()
     next(rows)
     rows.close()
     states = [state for _, state in _looked_at(RunDir(tmp_path / "run"), once=False)]
@@ -113,7 +113,7 @@ def test_a_report_of_several_runs_shows_what_differs_and_may_have_unfinished_one
     tmp_path: Path, drawn: None
 ) -> None:
     run(scenario(rounds=3), out=tmp_path / "one")
-    rows = prepare(scenario(rounds=4), out=tmp_path / "two").play()
+    rows = prepare(with_placement(scenario(rounds=4), 2), out=tmp_path / "two").play()
     next(rows)
     rows.close()
     both = [str(tmp_path / name) for name in ("one", "two")]
