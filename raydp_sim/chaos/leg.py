@@ -2,7 +2,8 @@
 
 `python -m raydp_sim.chaos.leg FILE OUT ADDRESS` reads kills as one JSON line from standard input,
 makes each when its row has come, and says in JSON lines what happened. Drivers and nodes are killed
-from outside. It is a process of its own, since it may not survive.
+from outside; that a node was, is a further line of input. It is a process of its own, since it may
+not survive.
 """
 
 import contextlib
@@ -11,11 +12,12 @@ import os
 import signal
 import sys
 import threading
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from raydp_sim.actors.backend import Actor
+from raydp_sim.actors.backend import Actor, Lost
 from raydp_sim.actors.crew import Crew
 from raydp_sim.chaos.plan import Kill
 from raydp_sim.errors import InputError, RunError
@@ -40,54 +42,83 @@ def victims(crew: Crew, kind: str) -> list[Actor]:
     }[kind]
 
 
-def _process(crew: Crew, actor: Actor) -> int:
-    (ref,) = crew.backend.call(actor, "__ray_call__", _own_pid)
-    return int(crew.backend.get(ref))
+def _process(crew: Crew, kill: Kill) -> int | None:
+    """Return the process that is to be killed; None if a kill before has ended it just now."""
+    found = victims(crew, kill.kind)
+    victim = found[int(kill.pick * len(found))]
+    (ref,) = crew.backend.call(victim, "__ray_call__", _own_pid)
+    try:
+        return int(crew.backend.get(ref))
+    except Lost:
+        return None
 
 
 def _own_pid(actor: object) -> int:
     return os.getpid()
 
 
-def _strike(crew: Crew, kill: Kill) -> None:
-    found = victims(crew, kill.kind)
-    victim = found[int(kill.pick * len(found))]
-    pid = _process(crew, victim)
-
+def _strike(pid: int, kill: Kill, struck: threading.Event) -> None:
     def strike() -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+        struck.set()
 
     timer = threading.Timer(kill.delay, strike)
     timer.daemon = True
     timer.start()
 
 
-def play(file: Path, out: Path, address: str | None, kills: list[Kill]) -> None:
-    """Play on, with kills of actors on the way."""
+def play(
+    file: Path, out: Path, address: str | None, kills: list[Kill], struck: threading.Event
+) -> None:
+    """Play on, with kills of actors on the way.
+
+    Args:
+        file: the scenario.
+        out: the run directory.
+        address: of the cluster.
+        kills: that are to be made.
+        struck: is set while no kill is under way; rows between two are counted then.
+    """
     directory = RunDir(out)
     run = reopen(out, address) if directory.begun() else prepare(load(file), out, address)
     crews: list[Crew] = []
     run.watcher = Watcher(placed=crews.append)
     rows = 0
     for _ in run.releases():
-        rows += 1
-        say(row=rows)
-        if kills and rows >= kills[0].after:
-            kill = kills.pop(0)
-            rows = 0
-            say(kill=asdict(kill))
-            if kill.kind not in ("driver", "node"):
-                _strike(crews[-1], kill)
+        say(row=time.monotonic())
+        rows += struck.is_set()
+        if not kills or rows < kills[0].after:
+            continue
+        kill, pid = kills[0], None
+        if kill.kind not in ("driver", "node") and (pid := _process(crews[-1], kill)) is None:
+            continue  # until the next row: there will be another in its place
+        del kills[0]
+        rows = 0
+        struck.clear()
+        say(kill=asdict(kill), at=time.monotonic())
+        if pid is not None:
+            _strike(pid, kill, struck)
     say(over=True)
+
+
+def _hear(struck: threading.Event) -> None:
+    """Note that a node was killed, and end with the campaign, whoever ended that."""
+    # Not through `sys.stdin`, whose lock a thread must not hold when the process ends.
+    while os.read(0, 1 << 10):
+        struck.set()
+    os._exit(3)
 
 
 def main() -> None:
     """Play what the command line says; end as the command line's own commands do."""
     file, out, address = sys.argv[1:]
     kills = [Kill(**each) for each in json.loads(sys.stdin.readline())]
+    struck = threading.Event()
+    struck.set()
+    threading.Thread(target=_hear, args=(struck,), daemon=True).start()
     try:
-        play(Path(file), Path(out), address or None, kills)
+        play(Path(file), Path(out), address or None, kills, struck)
     except RunError as error:
         say(stopped=str(error))
         sys.exit(3 if error.resumable else 1)

@@ -2,15 +2,18 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from raydp_sim.chaos.campaign import Campaign, Tally, applicable, refuse_absent
-from raydp_sim.chaos.plan import KINDS, planned
+from raydp_sim.chaos.campaign import Campaign, applicable, refuse_absent
+from raydp_sim.chaos.plan import KINDS, Kill, planned
+from raydp_sim.chaos.record import SCHEMA, Fate, Record, fates_of, is_campaign, table, tallies
 from raydp_sim.cli import shipped, tables
 from raydp_sim.cli.playing import check_writable
+from raydp_sim.cli.stored import read_stored, store
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.durable import fresh_folder, write_durable
 from raydp_sim.errors import bad_field
@@ -45,6 +48,7 @@ Example:
     "--set", "assignments", multiple=True, metavar="A.B=VALUE", help="Replace a field; repeatable."
 )
 @click.option("--out", metavar="DIR", help="Where runs go; default: a new folder under runs/.")
+@click.option("--csv", "file", metavar="FILE.csv", help="Write what became of each kill.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table as one JSON document.")
 def command(
     scenario: str,
@@ -55,17 +59,24 @@ def command(
     apart: int | None,
     assignments: tuple[str, ...],
     out: str | None,
+    file: str | None,
     as_json: bool,
 ) -> None:
     """Play SCENARIO while processes of it are killed, resume it, and compare.
 
     Each run has to end with the very tables, estimate, client state and ledger of one that nothing
-    disturbed; no release may be there twice, and none unpaid. A client actor that dies is replaced
-    at once; where the run has to stop (exit code 3) it is resumed, as a user would. Runs follow
-    each other until all kills are made. It ends with exit code 3 if anything differs.
+    disturbed; no release may be there twice, and none unpaid. An actor that dies is replaced at
+    once; where the run has to stop (exit code 3), or its driver was killed, it is resumed, as a
+    user would. Runs follow each other until all kills are made. It ends with exit code 3 if
+    anything differs.
 
-    Kills are SIGKILL of one process: of an actor, of the driver, or of all of a node.
+    Kills are SIGKILL of one process: of an actor, of the driver, or of all of a node. A campaign
+    that was interrupted is continued by the same line with its --out. Where SCENARIO is a file that
+    --csv wrote, its table is shown again.
     """
+    if scenario.endswith(".csv"):
+        _show(fates_of(read_stored(scenario, SCHEMA, "chaos")))
+        return
     for option, value, least in (("--kills", kills, 1), ("--nodes", nodes, 1)):
         if value < least:
             raise bad_field(option, value, f"it must be at least {least}")
@@ -77,21 +88,44 @@ def command(
     refuse_absent(list(kinds), there)
     rows = loaded.task.rounds * loaded.repeat
     plan = planned(list(kinds) or there, kills, seed, apart or max(1, rows // 6))
-    folder = fresh_folder(f"chaos-{loaded.name}", out)
+    options = {"scenario": loaded.document(), "kills": kills, "seed": seed, "nodes": nodes}
+    options |= {"kinds": list(kinds), "apart": apart}
+    again = out is not None and is_campaign(Path(out))
+    folder = Path(out).resolve() if again and out else fresh_folder(f"chaos-{loaded.name}", out)
     check_writable(folder)
+    record = Record.taken_up(folder, options)
     with _cluster(loaded, nodes) as (address, lose):
-        campaign = Campaign(loaded, folder, address, lose, lambda text: click.echo(text, err=True))
-        campaign.play(plan)
-    found = _document(campaign, seed)
+        _play(Campaign(loaded, folder, record, address, lose, _say), plan)
+    found = _document(loaded.name, record)
     write_durable(folder / "chaos.json", (dumped(found) + "\n").encode())
+    if file is not None:
+        store(table(record.fates), file)
     if as_json:
         click.echo(dumped(found))
         return
-    _show(campaign)
-    click.echo(
-        f"{campaign.runs} runs in {campaign.legs} legs, each with the tables, the estimate and the "
-        f"ledger of the undisturbed run; they are in {folder}"
-    )
+    _show(record.fates)
+    click.echo(f"they are in {folder}")
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _play(campaign: Campaign, plan: list[Kill]) -> None:
+    """Play a campaign.
+
+    Raises:
+        KeyboardInterrupt: says how to continue.
+    """
+    if made := len(campaign.record.fates):
+        _say(f"continuing after {made} of {len(plan)} kills")
+    try:
+        campaign.play(plan)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"interrupted after {len(campaign.record.fates)} of {len(plan)} kills; continue with "
+            f"the same options and --out {campaign.folder}"
+        ) from None
 
 
 @contextlib.contextmanager
@@ -110,50 +144,42 @@ def _cluster(
         yield made.address, lambda pick: made.lose(int(pick * made.workers))
 
 
-def _document(campaign: Campaign, seed: int) -> dict[str, Any]:
-    kinds = {
-        kind: {
-            "kills": tally.kills,
-            "replaced": tally.replaced,
-            "resumed": tally.resumed,
-            "seconds": sum(tally.seconds),
-            "longest_s": max(tally.seconds),
-        }
-        for kind, tally in _in_order(campaign)
-    }
+def _document(name: str, record: Record) -> dict[str, Any]:
     return {
-        "scenario": campaign.scenario.name,
-        "seed": seed,
-        "runs": campaign.runs,
-        "legs": campaign.legs,
+        "scenario": name,
+        "seed": record.options["seed"],
+        "runs": record.runs,
+        "legs": record.legs,
         "identical": True,
-        "kinds": kinds,
+        "kinds": {kind: asdict(tally) for kind, tally in tallies(record.fates).items()},
     }
 
 
-def _in_order(campaign: Campaign) -> list[tuple[str, Tally]]:
-    return [(kind, campaign.tallies[kind]) for kind in KINDS if kind in campaign.tallies]
-
-
-def _show(campaign: Campaign) -> None:
-    heads = ("kills", "went on", "resumed", "seconds lost", "longest")
+def _show(fates: list[Fate]) -> None:
+    heads = ("kills", "went on", "resumed", "seconds lost", "median", "longest")
     columns = [Column("killed", right=False, bold=True), *(Column(head) for head in heads)]
     rows = [
         Row(
             (
                 kind,
                 str(tally.kills),
-                str(tally.replaced),
+                str(tally.went_on),
                 str(tally.resumed),
-                f"{sum(tally.seconds):.1f}",
-                f"{max(tally.seconds):.1f}",
+                f"{tally.seconds:.1f}",
+                f"{tally.median_s:.1f}",
+                f"{tally.longest_s:.1f}",
             )
         )
-        for kind, tally in _in_order(campaign)
+        for kind, tally in tallies(fates).items()
     ]
     tables.fitted(columns, rows, tables.width(_PIPE)).show(_PIPE)
+    runs = len({fate.run for fate in fates})
     tables.say(
         "went on: without the user. resumed: by a new driver, from the last checkpoint. seconds "
-        "lost: after each kill the longest that no release came, its own time included.",
+        "lost: after each kill, and before the next, the longest that no release came.",
         dim=True,
+    )
+    click.echo(
+        f"{len(fates)} kills in {runs} run{'s' if runs > 1 else ''}, each with the tables, the "
+        "estimate and the ledger of the undisturbed run"
     )
