@@ -16,8 +16,8 @@ FOLDER = ROOT / "cluster"
 UP = ("aws", "gcp", "on-premise")
 
 # Fields of ray.io/v1 as KubeRay's API defines them (apis/ray/v1), of which a CRD is generated:
-# those that our manifests may use, their types, and which are required. The CRD itself is 700 kB,
-# most of it the pod template, which is checked against Kubernetes' own schema.
+# those that our manifests may use, their types, and which are required. The CRD itself is over a
+# megabyte, most of it the pod template, which is checked against Kubernetes' own schema.
 TEMPLATE = {"type": "object", "required": ["spec"]}
 STRINGS = {"type": "object", "additionalProperties": {"type": "string"}}
 COUNT = {"type": "integer", "minimum": 0}
@@ -76,7 +76,6 @@ JOB = closed(
     clusterSelector=STRINGS,
     submitterConfig={"type": "object"},
     managedBy={"type": "string"},
-    deletionPolicy={"type": "string"},
     entrypoint={"type": "string"},
     runtimeEnvYAML={"type": "string"},
     jobId={"type": "string"},
