@@ -30,13 +30,13 @@ def result(name="a", actors=(0.02, 0.03), floor=(0.01, 0.01), pss=1 << 30, inlin
 
 
 def test_ratios_are_of_medians_and_goals_follow():
-    good = result()
-    assert good.rate("actors") == pytest.approx(0.5) and good.cpu("actors") == pytest.approx(3.0)
+    good = result(actors=(0.005, 0.008))
+    assert good.rate("actors") == pytest.approx(2.0) and good.cpu("actors") == pytest.approx(0.8)
     assert good.met() == {"rate": True, "cpu": True, "pss": True}
     assert result(actors=(0.03, 0.04), pss=3 << 30).met() == dict.fromkeys(
         ("rate", "cpu", "pss"), False
     )
-    assert result("d").met() == {}
+    assert result("d").met() == {"actors": False}
     assert result("e", actors=(0.011, 0.02), inline=0.0031).met() == {
         "actors": True,
         "inline": False,
@@ -73,8 +73,9 @@ def test_inline_plays_every_case_in_segments(name, tmp_path):
 def test_the_floor_answers_every_case():
     floor = Floor()
     try:
-        for name in CASES:
-            assert floor.play(name, 50, 2).wall > 0.0
+        for case in CASES.values():
+            if "floor" in case.contenders:
+                assert floor.play(case.floor_name, 50, 2).wall > 0.0
     finally:
         floor.stop()
     assert floor.process.returncode is not None

@@ -70,6 +70,6 @@ def test_the_page_shows_the_stored_table():
             assert scale.asdict(needs(cost, row["clients"], node, document["seconds"])) == row
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_ten_million_clients_play_in_bounded_memory():
     assert scale._child("one bit", 10_000_000, 2).memory < 1 << 30

@@ -29,6 +29,7 @@ def test_rates_are_ratios_of_segments_and_goals_follow():
     assert result(GROWING[0]).met is None
     assert json.loads(json.dumps(training.document([half], {})))["cases"][0]["to_floor"] == 0.5
     twice = Result(case, {"actors": [Sample(1.0, 3.0)], "floor": [Sample(0.9, 1.5)]})
+    assert twice.apart is None
     assert twice.cpu_rate == 0.5 and twice.document()["cpu_to_floor"] == 0.5
 
 
@@ -54,6 +55,7 @@ def test_the_bound_is_the_floor_and_the_bare_calls_one_after_the_other():
     samples = {"actors": [segment], "floor": [Sample(0.003, 0.0)], "bare": [Sample(0.001, 0.0)]}
     assert Result(case, samples).bound == pytest.approx(0.75) and result(case).bound is None
     assert training_table([Result(case, samples)]).row_count == 1
+    assert Result(case, {**samples, "apart": [Sample(0.006, 0.0)]}).apart == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -122,6 +124,7 @@ def test_actors_and_floor_are_measured_in_turns():
         "actors": 1,
         "floor": 1,
         "bare": 1,
+        "apart": 1,
     }
     assert found.peak > 1 << 20 and found.rate > 0 and 0 < found.bound < 1
 

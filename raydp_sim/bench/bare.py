@@ -24,9 +24,9 @@ class Idle:
 class Bare:
     """The calls of `Conductor` for one release after another, with nothing behind them.
 
-    Two actors of clients, whoever collects, the ledger, the reader and the metrics; the next
-    clients are asked by reference, and the driver waits where it waits in a run: for the batch to
-    be closed, and for the step.
+    Two actors of clients, whoever collects, the ledger, the reader and the metrics, wherever the
+    backend has them; the next clients are asked by reference, and the driver waits where it waits
+    in a run: for the batch to be closed, and for the step.
 
     Args:
         backend: where to play.
@@ -37,7 +37,7 @@ class Bare:
 
     def __init__(self, backend: Backend, size: int, apart: bool, cpu: Callable[[], float]) -> None:
         self.backend, self.size, self.cpu = backend, size, cpu
-        self.clients = [backend.spawn(Idle) for _ in range(_CLIENTS)]
+        self.clients = [backend.spawn(Idle, anywhere=True) for _ in range(_CLIENTS)]
         self.ledger, self.reader, self.metrics = (backend.spawn(Idle) for _ in range(3))
         self.collector = backend.spawn(Idle) if apart else self.reader
         self.actors = [*self.clients, self.ledger, self.reader, self.metrics]

@@ -77,7 +77,7 @@ class Result:
             "to_floor": {
                 name: {"rate": self.rate(name), "cpu": self.cpu(name)}
                 for name in self.samples
-                if name != "floor"
+                if name != "floor" and "floor" in self.samples
             },
             "pss_bytes": self.pss or None,
             "goals": asdict(self.case.goals),
@@ -138,16 +138,20 @@ def _measure(
     many, few = (rounds or each for each in case.rounds)
     progress(f"case {case.name}: placing {clients:,} clients in actors")
     clock, scenario = tree_cpu(floor.process.pid), case.scenario("ray", clients)
-    actors = Pipeline(scenario, ray, folder / "actors", clock)
+    made: list[Pipeline] = []
+    contenders: dict[str, Callable[[], Sample]] = {}
     try:
-        progress(f"case {case.name}: preparing the inline backend and the floor")
-        alone = case.scenario("inline", clients)
-        inline = Pipeline(alone, Inline(), folder / "inline", time.process_time)
-        contenders: dict[str, Callable[[], Sample]] = {
-            "actors": lambda: actors.play(many),
-            "inline": lambda: inline.play(max(1, few // 4)),
-            "floor": lambda: floor.play(case.name, clients, few),
-        }
+        if "actors" in case.contenders:
+            actors = Pipeline(scenario, ray, folder / "actors", clock)
+            made.append(actors)
+            contenders["actors"] = lambda: actors.play(many)
+        if "inline" in case.contenders:
+            progress(f"case {case.name}: preparing the inline backend and the floor")
+            alone = case.scenario("inline", clients)
+            inline = Pipeline(alone, Inline(), folder / "inline", time.process_time)
+            contenders["inline"] = lambda: inline.play(max(1, few // 4))
+        if "floor" in case.contenders:
+            contenders["floor"] = lambda: floor.play(case.floor_name, clients, few)
         for contend in contenders.values():
             contend()  # first touch of memory, caches, connections
         result.samples = {name: [] for name in contenders}
@@ -161,7 +165,8 @@ def _measure(
             result.pss = max(sizes)
     finally:
         with contextlib.suppress(Exception):
-            actors.stop()
+            for pipeline in made:
+                pipeline.stop()
     return result
 
 

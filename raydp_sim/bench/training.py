@@ -1,4 +1,8 @@
-"""The training benchmark: actors that train, beside two processes that only compute gradients."""
+"""The training benchmark: actors that train, beside two processes that only compute gradients.
+
+Clients are Ray actors; those who serve them are in the driver (`placement.servers`), as whoever
+trains on one machine would have it. The same with actors of their own is measured beside it.
+"""
 
 import contextlib
 import statistics
@@ -6,146 +10,22 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
+from raydp_sim.actors.backend import Backend
 from raydp_sim.bench.bare import Bare
 from raydp_sim.bench.contenders import Floor, Pipeline, Sample, our_processes, tree_cpu
-from raydp_sim.scenario import Scenario, parse, setting_of
+from raydp_sim.bench.training_cases import BOUNDED, CASES, FLAT, GROWING, HOLDING, Case
+from raydp_sim.scenario import setting_of
 
 FLOORS = Path(__file__).resolve().parents[2] / "tests" / "training_floors.py"
 SEGMENTS = 5
 _START_SECONDS = 120.0
 _BARE_ROUNDS = 40
-_PRIVATE = {"kind": "rinf", "radius": 0.01, "epsilon_local": 2.0, "on_out_of_range": "clip"}
-# Noise that is added once, by the aggregator, to an exact sum: clients only compute.
-_PLAIN = {
-    "kind": "central-gaussian",
-    "radius": 10.0,
-    "epsilon": 10.0,
-    "delta": 1e-12,
-    "on_out_of_range": "clip",
-}
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One workload.
-
-    Attributes:
-        name: what `--case` calls it.
-        title: what it is, in words.
-        floor: what the floor calls its kernel.
-        cohort, clients: how many train in a round, and how many there are.
-        rounds: of a measured segment.
-        task, mechanism, trust: of the scenario.
-        goal: least rounds per second, as a multiple of the floor's.
-        samples: that there are in all; clients share them where they hold more.
-    """
-
-    name: str
-    title: str
-    floor: str
-    cohort: int
-    clients: int
-    rounds: int
-    task: dict[str, Any]
-    mechanism: dict[str, Any]
-    trust: str = "shuffle"
-    goal: float | None = None
-    samples: int = 60_000
-
-    def scenario(self) -> Scenario:
-        """Return what the actors play: samples of 28 x 28 that need no files."""
-        points = 60 if self.task["kind"] == "fedavg" else 1
-        data = {
-            "kind": "synthetic-digits",
-            "n": self.samples,
-            "side": 28,
-            "points": points,
-            "test": 100,
-            "overlap": points * self.clients > self.samples,
-        }
-        document: dict[str, Any] = {
-            "name": f"bench-{self.name}",
-            "seed": 1,
-            "trust": self.trust,
-            "task": {"rounds": 1000, "evaluate_every": 1000, **self.task},
-            "population": {"clients": self.clients, "data": data},
-            "mechanism": self.mechanism,
-            "placement": {"backend": "ray"},
-        }
-        if self.cohort < self.clients:
-            document["participation"] = {"kind": "uniform", "sampled": self.cohort}
-        return parse(document)
-
-
-# Steps so small that noise never leads a model astray, which would end the run.
-_LINEAR = {"kind": "fedavg", "model": {"kind": "linear"}, "steps": 1, "step_size": 0.001}
-_CNN = {"kind": "cldp-sgd", "model": {"kind": "cnn"}, "step_size": 0.1}
-
-
-def _linear(name: str, cohort: int, clients: int, rounds: int, private: bool, goal: float) -> Case:
-    how = "clip, R_inf, shuffle" if private else "plain"
-    return Case(
-        name,
-        f"linear softmax, 60 samples a client, {cohort:,} of {clients:,}, {how}",
-        "linear-private" if private else "linear",
-        cohort,
-        clients,
-        rounds,
-        _LINEAR,
-        _PRIVATE if private else _PLAIN,
-        "shuffle" if private else "central",
-        goal,
-    )
-
-
-_LARGE = Case(
-    "cnn",
-    "CNN, one sample a client, 10,000 of 60,000, clip, R_inf, shuffle",
-    "cnn",
-    10_000,
-    60_000,
-    2,
-    _CNN,
-    _PRIVATE,
-    goal=0.9,
-)
-CASES = {
-    case.name: case
-    for case in (
-        _linear("plain-100", 100, 1_000, 40, False, 0.5),
-        _linear("plain-1000", 1_000, 10_000, 8, False, 0.8),
-        _linear("private-100", 100, 1_000, 40, True, 0.5),
-        _linear("private-1000", 1_000, 10_000, 8, True, 0.8),
-        _LARGE,
-    )
-}
-# The same cohort of ever larger populations; the first is what the others are compared with.
-GROWING = tuple(
-    replace(
-        _linear(f"of-{clients}", 100, clients, 40, True, 0.5),
-        goal=None,
-        title=f"linear softmax, 60 samples a client, 100 of {clients:,}, clip, R_inf, shuffle",
-    )
-    for clients in (1_000, 10_000, 100_000)
-)
-# How much slower the largest population may be, and how much more a tenfold cohort may hold.
-FLAT, BOUNDED = 1.25, 1.25
-# An actor's memory while cohorts of two sizes are trained on: only tiles of gradients may be held.
-HOLDING = (
-    replace(
-        _LARGE,
-        name="cnn-1000",
-        title=_LARGE.title.replace("10,000", "1,000"),
-        cohort=1_000,
-        goal=None,
-    ),
-    _LARGE,
-)
+Played = TypeVar("Played", Pipeline, Bare)
 
 
 @dataclass
@@ -180,7 +60,10 @@ class Result:
 
     @property
     def cpu_rate(self) -> float:
-        """Rounds per CPU-second as a multiple of the floor's: others' load disturbs it less."""
+        """Rounds per CPU-second as a multiple of the floor's: others' load disturbs it less.
+
+        Since the floor keeps both cores busy, it is also the rate of actors that never wait.
+        """
         pairs = zip(self.samples["floor"], self.samples["actors"], strict=True)
         return statistics.median(floor.cpu / actors.cpu for floor, actors in pairs)
 
@@ -194,6 +77,14 @@ class Result:
             return None
         pairs = zip(self.samples["floor"], self.samples["bare"], strict=True)
         return statistics.median(floor.wall / (floor.wall + bare.wall) for floor, bare in pairs)
+
+    @property
+    def apart(self) -> float | None:
+        """The rate with servers that are actors of their own; None where that was not played."""
+        if "apart" not in self.samples:
+            return None
+        pairs = zip(self.samples["floor"], self.samples["apart"], strict=True)
+        return statistics.median(floor.wall / apart.wall for floor, apart in pairs)
 
     @property
     def met(self) -> bool | None:
@@ -210,6 +101,7 @@ class Result:
             "to_floor": self.rate,
             "cpu_to_floor": self.cpu_rate,
             "bound": self.bound,
+            "servers_apart": self.apart,
             "goal": self.case.goal,
             "met": self.met,
             "actor_peak_bytes": self.peak or None,
@@ -254,6 +146,7 @@ def play(
     # Ray takes a second to import; `--help` should not wait for it.
     from raydp_sim.actors.cluster import connected
     from raydp_sim.actors.on_ray import OnRay
+    from raydp_sim.actors.together import Together
 
     with contextlib.ExitStack() as stack:
         pair = Pair()
@@ -262,33 +155,47 @@ def play(
         stack.enter_context(connected(None, _START_SECONDS))
         for case in cases:
             with tempfile.TemporaryDirectory(prefix="raydp-bench-") as folder:
-                yield _measure(case, pair, OnRay(), Path(folder), progress, segments)
+                backends = Together(), OnRay()
+                yield _measure(case, pair, backends, Path(folder), progress, segments)
 
 
 def _measure(
-    case: Case, pair: Pair, ray: Any, folder: Path, progress: Progress, segments: int
+    case: Case,
+    pair: Pair,
+    backends: tuple[Backend, Backend],
+    folder: Path,
+    progress: Progress,
+    segments: int,
 ) -> Result:
-    result = Result(case, {"actors": [], "floor": [], "bare": []})
+    result = Result(case, {"actors": [], "floor": [], "bare": [], "apart": []})
     progress(f"{case.name}: placing {case.clients:,} clients in actors")
-    clock, scenario = tree_cpu(*pair.pids), case.scenario()
-    actors = Pipeline(scenario, ray, folder / "actors", clock)
-    bare = Bare(ray, setting_of(scenario).mechanism.domain.width, actors.crew.apart, clock)
-    try:
-        actors.play(2)  # first touch of memory, caches, connections
+    clock, scenario, (together, ray) = tree_cpu(*pair.pids), case.scenario(), backends
+    width = setting_of(scenario).mechanism.domain.width
+    with contextlib.ExitStack() as stack:
+        actors = stack.enter_context(_stopped(Pipeline(scenario, together, folder / "1", clock)))
+        apart = stack.enter_context(_stopped(Pipeline(scenario, ray, folder / "2", clock)))
+        bare = stack.enter_context(_stopped(Bare(together, width, actors.crew.apart, clock)))
+        for each in (actors, apart, bare):
+            each.play(2)  # first touch of memory, caches, connections
         pair.play(replace(case, rounds=1))
-        bare.play(2)
         for segment in range(segments):
             progress(f"{case.name}: segment {segment + 1} of {segments}")
             result.samples["actors"].append(actors.play(case.rounds))
             result.samples["floor"].append(pair.play(case))
+            result.samples["apart"].append(apart.play(case.rounds))
             result.samples["bare"].append(bare.play(_BARE_ROUNDS))
         result.peak = _peak(pair.pids)
+    return result
+
+
+@contextlib.contextmanager
+def _stopped(contender: Played) -> Iterator[Played]:
+    """End a contender's actors in any case."""
+    try:
+        yield contender
     finally:
         with contextlib.suppress(Exception):
-            actors.stop()
-        with contextlib.suppress(Exception):
-            bare.stop()
-    return result
+            contender.stop()
 
 
 def _peak(without: list[int]) -> int:
@@ -313,4 +220,4 @@ def document(results: list[Result], machine: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-__all__ = ["CASES", "GROWING", "HOLDING", "Case", "Result", "document", "play"]
+__all__ = ["BOUNDED", "CASES", "FLAT", "GROWING", "HOLDING", "Case", "Result", "document", "play"]

@@ -11,14 +11,16 @@ from rich.table import Table
 
 from raydp_sim.bench import accounting, gains
 from raydp_sim.bench import mechanisms as randomizers
+from raydp_sim.bench.accountants import beside
 from raydp_sim.bench.cases import CASES
-from raydp_sim.bench.peers import beside
 from raydp_sim.bench.pipeline import SEGMENTS, Result, document, machine, play
 from raydp_sim.cli.bench_bandits import played
 from raydp_sim.cli.bench_levels import leveled
 from raydp_sim.cli.bench_metrics import measured
+from raydp_sim.cli.bench_peers import compared
 from raydp_sim.cli.bench_scale import scaled
 from raydp_sim.cli.bench_sketching import sketched
+from raydp_sim.cli.bench_startup import started
 from raydp_sim.cli.bench_training import trained
 from raydp_sim.cli.weeks import asynchronous
 from raydp_sim.errors import bad_field
@@ -38,6 +40,8 @@ Example:
   raydp-sim bench bandits
   raydp-sim bench metrics
   raydp-sim bench sketching
+  raydp-sim bench startup
+  raydp-sim bench peers --install
 """
 
 
@@ -63,7 +67,9 @@ def pipeline(names: tuple[str, ...], as_json: bool) -> None:
     workers and Ray's own processes together. Case e is small rounds, each of them durable before
     its release is made: their goals are milliseconds, and the floor too waits for the disk.
     """
-    chosen = [CASES[name] for name in dict.fromkeys(names)] or list(CASES.values())
+    chosen = [CASES[name] for name in dict.fromkeys(names)] or [
+        case for case in CASES.values() if not case.large
+    ]
     console = Console(stderr=True)
     with console.status("") as status:
 
@@ -126,7 +132,9 @@ def _beside(console: Console, as_json: bool) -> None:
         found = list(beside(progress=status.update))
     if as_json:
         rows = [asdict(row) | {"smaller": row.smaller} for row in found]
-        click.echo(json.dumps({"benchmark": "peers", "delta": accounting.DELTA, "rows": rows}))
+        click.echo(
+            json.dumps({"benchmark": "accountants", "delta": accounting.DELTA, "rows": rows})
+        )
         return
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("run", "ours", "by", "dp_accounting", "smaller"):
@@ -153,6 +161,8 @@ command.add_command(played)
 command.add_command(measured)
 command.add_command(sketched)
 command.add_command(scaled)
+command.add_command(started)
+command.add_command(compared)
 
 
 @command.command("mechanisms", epilog=_EPILOG)
@@ -242,18 +252,19 @@ def table(results: list[Result]) -> Table:
         made.add_column(name, justify="left" if name == "goal" else "right")
     for result in results:
         goals, met = result.case.goals, result.met()
+        floored, (first, *_) = "floor" in result.samples, result.samples
         for name in result.samples:
             seconds, ours = result.median(name), name == "actors"
             made.add_row(
-                result.case.name if ours else "",
+                result.case.name if name == first else "",
                 name,
                 f"{seconds.wall * 1e3:.2f}",
                 f"{seconds.cpu * 1e3:.2f}",
-                f"{result.rate(name):.3g}",
+                f"{result.rate(name):.3g}" if floored else "",
                 _goal(">=", goals.rate, met.get("rate")) if ours else "",
-                f"{result.cpu(name):.3g}",
+                f"{result.cpu(name):.3g}" if floored else "",
                 _goal("<=", goals.cpu, met.get("cpu")) if ours else "",
-                end_section=name == "floor",
+                end_section=name == list(result.samples)[-1],
             )
     return made
 

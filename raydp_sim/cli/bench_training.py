@@ -28,15 +28,18 @@ Example:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def trained(names: tuple[str, ...], as_json: bool) -> None:
-    """Compare training by actors with two processes that only compute (about 5 minutes).
+    """Compare training by actors with two processes that only compute (about 8 minutes).
 
     The floor (tests/training_floors.py) gathers the same samples, computes the same gradients in
     two processes of one thread each, and does nothing else; the two take turns, and rates are
-    medians of the ratios of segments, by the clock and by CPU time. `Ray ms` is what the same calls
-    take between actors that do nothing, and `bound` the rate that floor and calls alone would
-    have, one after the other. `population` is the same
-    cohort of ever more clients, `memory` what an actor held at most while cohorts of two sizes
-    were trained on. CPU of the actors is that of the driver, the workers and Ray's own processes.
+    medians of the ratios of segments, by the clock and by CPU time. Clients are actors, servers are
+    in the driver (placement.servers); `apart` is the rate with servers that are actors too.
+
+    `Ray ms` is what the same calls take between actors that do nothing, and `bound` the rate that
+    floor and calls alone would have, one after the other. Since the floor keeps both cores busy,
+    the CPU rate bounds the rate as well. `population` is the same cohort of ever more clients,
+    `memory` what an actor held at most while cohorts of two sizes were trained on. CPU of the
+    actors is that of the driver, the workers and Ray's own processes.
     """
     chosen = list(dict.fromkeys(names)) or [*CASES, "population", "memory"]
     cases = [CASES[name] for name in chosen if name in CASES]
@@ -57,7 +60,7 @@ def trained(names: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(training.document(found, about), indent=2))
         return
-    Console(width=120).print(training_table(found), highlight=False)
+    Console(width=144).print(training_table(found), highlight=False)
     for line in remarks(found):
         click.echo(line)
     click.echo(
@@ -72,7 +75,7 @@ def training_table(found: list[Result]) -> Table:
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     made.add_column("", no_wrap=True)
     names = ("updates/s", "ms", "floor ms", "Ray ms", "CPU ms", "floor CPU", "CPU rate", "bound")
-    for name in (*names, "rate", "goal", "MiB"):
+    for name in (*names, "apart", "rate", "goal", "MiB"):
         made.add_column(name, justify="left" if name == "goal" else "right", no_wrap=True)
     for result in found:
         actors, floor = result.median("actors"), result.median("floor")
@@ -88,6 +91,7 @@ def training_table(found: list[Result]) -> Table:
             *(f"{each * 1e3:.1f}" for each in (actors.cpu, floor.cpu)),
             f"{result.cpu_rate:.2f}",
             bound,
+            "" if result.apart is None else f"{result.apart:.2f}",
             f"{result.rate:.2f}",
             goal + {True: "yes", False: "NO", None: ""}[result.met],
             f"{result.peak / 2**20:.0f}",
