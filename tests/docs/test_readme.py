@@ -7,7 +7,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from raydp_sim.cli.main import main
+from raydp_sim.cli.main import summaries
 from tests.docs.pages import PAGES, ROOT, blocks, call, files, shows
 
 README = PAGES["README.md"]
@@ -38,7 +38,7 @@ def test_the_first_commands_are_the_makefiles() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/commands.md"])
 def test_every_command_is_there(page: str) -> None:
-    for name in main.commands:
+    for name in summaries():
         assert f"`raydp-sim {name}" in PAGES[page], name
 
 

@@ -5,6 +5,9 @@ import re
 
 import pytest
 
+from raydp_sim.chaos.plan import KINDS
+from raydp_sim.chaos.record import SCHEMA as KILLS
+from raydp_sim.chaos.record import fates_of, tallies
 from raydp_sim.metrics import sketches
 from raydp_sim.metrics.curves import reached, read_csv
 from raydp_sim.metrics.trainings import SCHEMA, outcomes
@@ -34,11 +37,13 @@ def test_figure_5a_holds(epsilon, printed, spread) -> None:
     assert found.epsilon < epsilon / 7
 
 
-def test_the_first_point_of_figure_5b_holds() -> None:
-    """Printed is 81.15 % (0.7) at the papers' epsilon of 3."""
-    found = reached(read_csv(RESULTS / "e3.csv"), 3.0)
-    assert found is not None and found.accuracy > 0.8115 - 2 * 0.007
-    assert found.epsilon < 3.0 / 9
+@pytest.mark.parametrize("epsilon,printed,spread", [(3.0, 0.8115, 0.007), (5.8, 0.897, 0.005)])
+def test_figure_5b_holds(epsilon, printed, spread) -> None:
+    """As in figure 5a."""
+    found = reached(read_csv(RESULTS / "e3.csv"), epsilon)
+    assert found is not None and found.runs >= 3
+    assert found.accuracy > printed - 2 * spread
+    assert found.epsilon < epsilon / 8
 
 
 def stored(name):
@@ -146,3 +151,17 @@ def test_independent_teachers_overstate_the_best_function() -> None:
     for (name, way, m), line in labels().items():
         if name.endswith("linear") and way == "optimised" and m and m > 1:
             assert line["independent"] > line["accuracy"] + 0.03
+
+
+def test_a_campaign_of_kills_of_every_kind_needed_a_user_for_drivers_only() -> None:
+    """Hundreds of kills, every kind alike often; of other kinds one in fifty may need a resume."""
+    fates = fates_of(read_csv(RESULTS / "chaos.csv").cast(KILLS))
+    found = tallies(fates)
+    assert len(fates) >= 200 and set(found) == set(KINDS)
+    counts = [tally.kills for tally in found.values()]
+    assert max(counts) - min(counts) <= 1
+    assert found["driver"].resumed == found["driver"].kills
+    others = [fate for fate in fates if fate.killed != "driver"]
+    assert sum(fate.resumed for fate in others) <= len(others) / 50
+    # Restarting costs seconds, not minutes.
+    assert all(tally.median_s < 10.0 for kind, tally in found.items() if kind != "driver")

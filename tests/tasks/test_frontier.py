@@ -14,8 +14,10 @@ BITS = {
     "rinf": 15,
     "vqsgd": 15,
     "codebook": 30,
+    "sqkr": 64,
     "l2": 176,
     "linf": 576,
+    "sketch": 960,
     "privunit": 32 * 13_706,
     "central": 64 * 13_706,
 }
