@@ -159,22 +159,42 @@ def draw(found: list[Outcome], path: Path) -> None:
 
 
 def _against_bits(axis: Any, shown: list[Outcome]) -> None:
-    levels = sorted({_level(each.epsilon) for each in shown})
-    for number, level in enumerate(levels):
+    """Draw one colour per epsilon, a line through what no shorter report beats, names once."""
+    for number, level in enumerate(sorted({_level(each.epsilon) for each in shown})):
         here = [each for each in shown if _level(each.epsilon) == level]
         colour, bits = _COLOURS[number % len(_COLOURS)], [each.bits for each in here]
         _dots(axis, bits, here, colour, f"epsilon {level:g}")
-        for each in here:
-            place = (each.bits, each.accuracy)
-            axis.annotate(
-                each.mechanism, place, (6, 4), textcoords="offset points", size=8, color=colour
-            )
+        best = frontier(here)
+        x, y = [each.bits for each in best], [each.accuracy for each in best]
+        axis.step(x, y, where="post", color=colour, lw=0.8, alpha=0.5)
+    longest = max(each.bits for each in shown)
+    for name, size in dict.fromkeys((each.mechanism, each.bits) for each in shown):
+        same = [e for e in shown if (e.mechanism, e.bits) == (name, size)]
+        low = min(e.accuracy - (e.spread or 0.0) for e in same if e.accuracy is not None)
+        shift, side = (6, "right") if size == longest else (4, "left")
+        place = {"textcoords": "offset points", "ha": side, "va": "top", "size": 8}
+        axis.annotate(name, (size, low), (shift, -5), **place)
     axis.set(xscale="log", xlabel="bits of a report", ylabel="accuracy on test samples")
-    lengths = sorted({each.bits for each in shown})
-    axis.set_xticks(lengths, [f"{bits:,}" for bits in lengths])
-    axis.minorticks_off()
-    axis.margins(x=0.15, y=0.1)
+    axis.xaxis.set_major_formatter(lambda bits, _: f"{bits:,.0f}")
+    axis.margins(x=0.08, y=0.1)
     axis.legend(frameon=False, loc="lower right")
+
+
+def frontier(runs: list[Outcome]) -> list[Outcome]:
+    """Return those that are more accurate than all whose reports are as short, shortest first.
+
+    Example:
+        >>> one = {name: 1 for name in SCHEMA.names} | {"mechanism": "rinf"}
+        >>> made = [one | {"setting": str(b), "bits": b, "accuracy": a}
+        ...         for b, a in [(15, 0.8), (15, 0.9), (64, 0.7), (99, 0.95)]]
+        >>> [(each.bits, each.accuracy) for each in frontier(outcomes(table(made[1:])))]
+        [(15, 0.9), (99, 0.95)]
+    """
+    best: list[Outcome] = []
+    for each in sorted(runs, key=lambda run: (run.bits, -(run.accuracy or 0.0))):
+        if not best or (each.accuracy or 0.0) > (best[-1].accuracy or 0.0):
+            best.append(each)
+    return best
 
 
 def _by_setting(axis: Any, shown: list[Outcome]) -> None:
