@@ -1,8 +1,9 @@
 """A driver that waits after some of its rows: python paced.py FILE OUT ADDRESS ROW...
 
-It says in JSON lines how far it is, and goes on after a line of standard input. At each wait it
-hands batches that clients made before they were replaced to every collector, once more and for a
-release that is still to come, and says how many were let in.
+It says in JSON lines how far it is and, at the first wait, at which address each actor of clients
+is; it goes on after a line of standard input. At each wait it hands batches that clients made
+before they were replaced to every collector, once more and for a release that is still to come, and
+says how many were let in.
 """
 
 import contextlib
@@ -11,6 +12,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import ray
 
 from raydp_sim.actors.backend import Lost
 from raydp_sim.actors.crew import Crew
@@ -60,6 +63,15 @@ class Zombies:
         return sent, taken
 
 
+def address(_: Any) -> str:
+    """Return where an actor is that runs this."""
+    return str(ray.util.get_node_ip_address())
+
+
+def places(crew: Crew) -> list[str]:
+    return ray.get([client.__ray_call__.remote(address) for client in crew.clients])
+
+
 def main() -> None:
     file, out, address, *waits = sys.argv[1:]
     begun = RunDir(Path(out)).begun()
@@ -70,7 +82,9 @@ def main() -> None:
         for number, _ in enumerate(run.play(), 1):
             if str(number) in waits:
                 sent, taken = zombies.again(run.scenario.task.rounds - 1)
-                say(row=number, replaced=sum(zombies.crews[-1].epochs), late=sent, taken=taken)
+                crew = zombies.crews[-1]
+                where = {"clients": places(crew)} if str(number) == waits[0] else {}
+                say(row=number, replaced=sum(crew.epochs), late=sent, taken=taken, **where)
                 sys.stdin.readline()
     except RunError as error:
         say(stopped=str(error))

@@ -1,6 +1,7 @@
 """Ray nodes on this machine, each in a network namespace with an address of its own."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -109,12 +110,22 @@ class Spaces:
         command = (ray, "start", *words, own, "--num-cpus=1", "--block")
         self.nodes[place] = self.inside(place, *command, stdout=log, stderr=log)
         # One after the other: they share a folder, where each chooses names for its sockets.
-        self.gather(place + 1)
+        if not place:
+            module = ("-m", "raydp_sim.actors.gathered", self.head, "1")
+            assert self.inside(0, sys.executable, *module).wait(240) == 0
+        self.settle()
 
-    def gather(self, nodes: int) -> None:
-        """Wait until so many have joined."""
-        module = ("-m", "raydp_sim.actors.gathered", self.head, str(nodes))
-        assert self.inside(0, sys.executable, *module).wait(240) == 0
+    def alive(self, *addresses: str) -> list[str]:
+        """Return where nodes are that Ray has not given up, once they are at these addresses."""
+        module = ("-m", "tests.cluster.alive", self.head, *addresses)
+        asking = self.inside(0, sys.executable, *module, stdout=subprocess.PIPE)
+        said, _ = asking.communicate(timeout=240)
+        assert asking.returncode == 0, said
+        return json.loads(said)
+
+    def settle(self) -> None:
+        """Wait until Ray sees the nodes that were started, and no longer those that were lost."""
+        self.alive(*map(self.address, self.nodes))
 
     def _pids(self, place: int) -> list[int]:
         words = ["ip", "netns", "pids", self.name(place)]
@@ -162,13 +173,19 @@ class Spaces:
             thread.join()
 
     def mend(self) -> None:
-        """Start again what has ended; if the head has, everything."""
+        """Start again what has ended or was given up; if the head has ended, everything."""
         ended = [place for place, node in self.nodes.items() if node.poll() is not None]
         for place in ended:
             self.lose(place)
         if 0 not in self.nodes:
             for place in self.spaces:
                 self.lose(place)
+        else:
+            # On a busy machine the head may have taken for dead who is only slow to answer.
+            alive = self.alive()
+            for place in [place for place in self.nodes if self.address(place) not in alive]:
+                self.lose(place)
+            self.settle()
         for place in self.spaces:
             if place not in self.nodes:
                 self.start(place)
