@@ -155,6 +155,18 @@ def test_both_manifests_describe_one_cluster():
     subprocess.run(["sh", "-n", "-c", command[2]], check=True)
 
 
+def test_the_page_says_what_the_pods_take():
+    *_, made = documents("raycluster.yaml")
+    cpus = memory = 0
+    for group in (made["spec"]["headGroupSpec"], *made["spec"]["workerGroupSpecs"]):
+        for container in group["template"]["spec"]["containers"]:
+            asked = container["resources"]["requests"]
+            assert asked == container["resources"]["limits"]
+            cpus += int(asked["cpu"]) * group.get("replicas", 1)
+            memory += int(asked["memory"].removesuffix("Gi")) * group.get("replicas", 1)
+    assert f"{cpus} CPUs and {memory} GiB" in (FOLDER / "README.md").read_text()
+
+
 def test_the_image_copies_what_there_is():
     text = (FOLDER / "Dockerfile").read_text()
     copied = re.findall(r"^COPY (\S+) ", text, re.M)
