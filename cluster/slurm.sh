@@ -17,7 +17,10 @@ scenario=${1:?usage: sbatch cluster/slurm.sh SCENARIO OUT [--set A.B=VALUE ...]}
 out=${2:?usage: sbatch cluster/slurm.sh SCENARIO OUT [--set A.B=VALUE ...]}
 shift 2
 
-# The environment that has raydp-sim, on every node under the same path; empty: PATH has it.
+# The environment that has raydp-sim, on every node under the same path; empty: PATH has it. Or an
+# image of cluster/Dockerfile, a path that nodes share or docker://REGISTRY/raydp-sim.
+within=()
+if [ -n "${RAYDP_SIM_IMAGE:-}" ]; then within=(apptainer exec --bind "$PWD" "$RAYDP_SIM_IMAGE"); fi
 if [ -n "${RAYDP_SIM_ENV:-}" ]; then PATH="$RAYDP_SIM_ENV/bin:$PATH"; fi
 export PATH RAY_USAGE_STATS_ENABLED=0
 # Only this job's processes may join: a token that nobody else knows, in the environment of its steps.
@@ -43,7 +46,7 @@ start() {  # NODE WORDS...: ray start on a node, until this job ends
   local node=$1
   shift
   srun --nodes=1 --ntasks=1 --overlap --nodelist="$node" \
-    ray start "$@" --num-cpus="$cpus" --disable-usage-stats --block > "$folder/$node.log" 2>&1 &
+    "${within[@]}" ray start "$@" --num-cpus="$cpus" --disable-usage-stats --block > "$folder/$node.log" 2>&1 &
   steps+=("$!")
 }
 
@@ -56,12 +59,12 @@ done
 
 # Every node has to be there before clients are spread over them.
 srun --nodes=1 --ntasks=1 --overlap --nodelist="${hosts[0]}" \
-  python -m raydp_sim.actors.gathered "$address" "${#hosts[@]}" || { cat "$folder"/*.log; exit 3; }
+  "${within[@]}" python -m raydp_sim.actors.gathered "$address" "${#hosts[@]}" || { cat "$folder"/*.log; exit 3; }
 
 command=(run "$scenario" --out "$out" "$@")
 if [ -f "$out/scenario.yaml" ]; then command=(resume "$out"); fi
 srun --nodes=1 --ntasks=1 --overlap --nodelist="${hosts[0]}" \
-  raydp-sim "${command[@]}" --address "$address" &
+  "${within[@]}" raydp-sim "${command[@]}" --address "$address" &
 steps+=("$!")
 wait "$!"
 code=$?

@@ -151,11 +151,16 @@ class Heart:
 
     def _answers(self) -> bool:
         host, _, port = self._address.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), timeout=_LOOK_DIAL_SECONDS).close()
-        except OSError:
-            return False
-        return True
+        return answers(host, int(port))
+
+
+def answers(host: str, port: int) -> bool:
+    """Say whether somebody listens there."""
+    try:
+        socket.create_connection((host, port), timeout=_LOOK_DIAL_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 def _dial(address: str) -> None:

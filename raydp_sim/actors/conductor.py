@@ -333,6 +333,7 @@ class Conductor:
     def checkpointed(self) -> None:
         """Drop the asks that a respawned client would replay: a checkpoint has its state."""
         self.collecting.since_checkpoint.clear()
+        self.crew.came_further()
 
     def _shard(self, source: int) -> Arrays:
         while True:

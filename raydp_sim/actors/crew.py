@@ -257,8 +257,9 @@ class Crew:
         if self.deaths[source] > _MAX_DEATHS:
             first, last = self.ranges[source]
             raise RunError(
-                f"the actor of clients {first} to {last - 1} died {self.deaths[source]} times; it "
-                "may lack memory: lower placement.clients_per_actor or population.clients"
+                f"the actor of clients {first} to {last - 1} died {self.deaths[source]} times with "
+                "no checkpoint in between; it may lack memory: lower placement.clients_per_actor "
+                "or population.clients"
             )
         self.backend.kill(self.clients[source])
         self.epochs[source] += 1
@@ -267,6 +268,10 @@ class Crew:
         loaded = self._load(source)
         self._give_state(source)  # an actor's calls run in the order they were made
         return loaded
+
+    def came_further(self) -> None:
+        """Forget deaths: a run that makes checkpoints meanwhile is never given up for them."""
+        self.deaths = [0] * len(self.ranges)
 
     def announce(self, source: int, epoch: int) -> None:
         """Tell everyone whom clients send to which epoch of a placement is the living one."""

@@ -10,6 +10,7 @@ import ray
 from ray.exceptions import (
     ActorDiedError,
     ActorUnavailableError,
+    ActorUnschedulableError,
     GetTimeoutError,
     ObjectLostError,
     RayActorError,
@@ -20,12 +21,13 @@ from ray.exceptions import (
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raydp_sim.actors.backend import Actor, Lost, Ref
-from raydp_sim.actors.cluster import LOOK_SECONDS, Heart
+from raydp_sim.actors.cluster import LOOK_SECONDS, Heart, answers
 from raydp_sim.errors import InputError, RunError
 
 _GONE = (
     ActorDiedError,
     ActorUnavailableError,
+    ActorUnschedulableError,  # its node was lost before it was there
     ObjectLostError,
     RayActorError,
     RaySystemError,
@@ -56,20 +58,20 @@ class OnRay:
     def spawn(self, cls: type, *args: Any, anywhere: bool = False) -> Actor:
         """Start a process. It reserves no CPU: that can hang a start on a small machine.
 
-        Ray balances what reserves CPUs; of what does not, it may put everything on one node. So
-        nodes take turns, as often as they have CPUs. One that was retired is made anew where it is,
-        which takes no process and no import.
+        Ray balances what reserves CPUs; what does not it places at random, also where a node is
+        only preferred. So nodes take turns, as often as they have CPUs, and each is told which one
+        it is on. One that was retired is made anew where it is, which takes no process and no
+        import.
         """
         if idle := self._idle.get((cls, anywhere)):
             actor = idle.pop(0)
             actor.__ray_call__.remote(_anew, *args)
             return actor
-        home, soft = self._home, False
+        home = self._home
         if anywhere:
-            turns = self._guarded(_turns)
-            home, soft = turns[self._spawned % len(turns)] if turns else home, True
+            home = self._guarded(lambda: _first_there(self._spawned)) or home
             self._spawned += 1
-        place = NodeAffinitySchedulingStrategy(home, soft=soft)
+        place = NodeAffinitySchedulingStrategy(home, soft=False)
         remote = ray.remote(cls)
         # Ray's own events of every call cost a tenth of the call, and nobody reads them.
         options = {"num_cpus": 0, "max_restarts": 0, "enable_task_events": False}
@@ -77,12 +79,12 @@ class OnRay:
         self._kinds[actor] = (cls, anywhere)
         return actor
 
-    def _guarded(self, asking: Callable[[], list[str]]) -> list[str]:
+    def _guarded(self, asking: Callable[[], str | None]) -> str | None:
         """Ask Ray's control process; should it be gone, say so.
 
         Ray itself would wait a minute for it, and then end this process with exit code 1.
         """
-        answer: Future[list[str]] = Future()
+        answer: Future[str | None] = Future()
 
         def ask() -> None:
             try:
@@ -189,13 +191,27 @@ def _anew(actor: Any, *args: Any) -> None:
     actor.__init__(*args)
 
 
-def _turns() -> list[str]:
-    """Return the nodes in the order in which they take turns: each once for every CPU it has."""
-    cpus = {
-        node["NodeID"]: int(node["Resources"].get("CPU", 0))
-        for node in ray.nodes()
-        if node["Alive"]
-    }
+def _first_there(turn: int) -> str | None:
+    """Return the node whose turn it is, or the next one that answers.
+
+    Ray counts a node that was lost as alive until its head notices, which may take half a minute.
+    """
+    nodes = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
+    turns = _turns({name: int(node["Resources"].get("CPU", 0)) for name, node in nodes.items()})
+    for number in range(len(turns)):
+        found = nodes[turns[(turn + number) % len(turns)]]
+        if answers(found["NodeManagerAddress"], found["NodeManagerPort"]):
+            return str(found["NodeID"])
+    return None
+
+
+def _turns(cpus: dict[str, int]) -> list[str]:
+    """Return the nodes in the order in which they take turns: each once for every CPU it has.
+
+    Example:
+        >>> _turns({"b": 1, "a": 3, "c": 0})
+        ['a', 'b', 'a', 'a']
+    """
     most = max(cpus.values(), default=0)
     return [node for turn in range(most) for node in sorted(cpus) if turn < cpus[node]]
 

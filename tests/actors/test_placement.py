@@ -1,6 +1,7 @@
 """Placement changes nothing: every way to place a scenario gives the same bytes."""
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raydp_sim.actors import client
+from raydp_sim.actors import client, on_ray
 from raydp_sim.actors.backend import Inline
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
@@ -215,6 +216,7 @@ def test_ray_gives_what_inline_gives_without_a_shuffler(trust, kind, tmp_path, r
 
 @pytest.mark.cluster
 def test_two_nodes_give_what_inline_gives(tmp_path):
+    """Clients and shufflers take turns on them; who writes to the disk is where the driver is."""
     base = scenario(300, shuffle={"shufflers": 2})
     run(base, out=tmp_path / "inline")
     placed = with_placement(base, 2, backend="ray", clients_per_actor=80)
@@ -224,8 +226,29 @@ def test_two_nodes_give_what_inline_gives(tmp_path):
     command = [sys.executable, str(script), str(file), str(tmp_path / "cluster")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1])["client_nodes"] == 2
+    beside = json.loads(done.stdout.splitlines()[-1])
+    assert sorted(beside["clients"]) == [False, False, True, True]
+    assert sorted(beside["shufflers"]) == [False, True]
+    assert beside["others"] == [True] * 3
     assert_identical(tmp_path / "inline", tmp_path / "cluster")
+
+
+def test_nodes_take_turns_but_for_those_that_do_not_answer(monkeypatch):
+    """A lost node is alive to Ray until its head notices; one without CPUs gets nobody."""
+    with socket.create_server(("127.0.0.1", 0)) as there, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+
+        def node(name, cpus, place=there, alive=True):
+            host, port = place.getsockname()
+            about = {"NodeID": name, "Alive": alive, "Resources": {"CPU": cpus} if cpus else {}}
+            return {**about, "NodeManagerAddress": host, "NodeManagerPort": port}
+
+        nodes = [node("c", 1), node("a", 2), node("b", 1, closed), node("d", 0)]
+        nodes.append(node("e", 4, alive=False))
+        monkeypatch.setattr(on_ray.ray, "nodes", lambda: nodes)
+        assert [on_ray._first_there(turn) for turn in range(5)] == ["a", "c", "c", "a", "a"]
+        monkeypatch.setattr(on_ray.ray, "nodes", lambda: [node("b", 1, closed)])
+        assert on_ray._first_there(0) is None
 
 
 def test_repetitions_differ_and_the_first_is_the_single_run(tmp_path):

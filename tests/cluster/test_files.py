@@ -1,6 +1,7 @@
 """The files of cluster/: `ray up`, KubeRay, Slurm and the image, as far as no cloud is needed."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -11,82 +12,11 @@ import ray
 import yaml
 from ray.autoscaler._private.util import prepare_config
 
+from tests.cluster import kuberay
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "cluster"
 UP = ("aws", "gcp", "on-premise")
-
-# Fields of ray.io/v1 as KubeRay's API defines them (apis/ray/v1), of which a CRD is generated:
-# those that our manifests may use, their types, and which are required. The CRD itself is over a
-# megabyte, most of it the pod template, which is checked against Kubernetes' own schema.
-TEMPLATE = {"type": "object", "required": ["spec"]}
-STRINGS = {"type": "object", "additionalProperties": {"type": "string"}}
-COUNT = {"type": "integer", "minimum": 0}
-
-
-def closed(required, **properties):
-    return {
-        "type": "object",
-        "required": required,
-        "properties": properties,
-        "additionalProperties": False,
-    }
-
-
-CLUSTER = closed(
-    ["headGroupSpec"],
-    suspend={"type": "boolean"},
-    managedBy={"type": "string"},
-    autoscalerOptions={"type": "object"},
-    headServiceAnnotations=STRINGS,
-    enableInTreeAutoscaling={"type": "boolean"},
-    gcsFaultToleranceOptions={"type": "object"},
-    headGroupSpec=closed(
-        ["template", "rayStartParams"],
-        template=TEMPLATE,
-        headService={"type": "object"},
-        enableIngress={"type": "boolean"},
-        rayStartParams=STRINGS,
-        serviceType={"enum": ["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"]},
-    ),
-    rayVersion={"type": "string"},
-    workerGroupSpecs={
-        "type": "array",
-        "items": closed(
-            ["groupName", "minReplicas", "maxReplicas", "rayStartParams", "template"],
-            suspend={"type": "boolean"},
-            groupName={"type": "string"},
-            replicas=COUNT,
-            minReplicas=COUNT,
-            maxReplicas=COUNT,
-            idleTimeoutSeconds=COUNT,
-            rayStartParams=STRINGS,
-            template=TEMPLATE,
-            scaleStrategy={"type": "object"},
-            numOfHosts=COUNT,
-        ),
-    },
-)
-JOB = closed(
-    [],
-    activeDeadlineSeconds=COUNT,
-    backoffLimit=COUNT,
-    rayClusterSpec=CLUSTER,
-    submitterPodTemplate=TEMPLATE,
-    metadata=STRINGS,
-    clusterSelector=STRINGS,
-    submitterConfig={"type": "object"},
-    managedBy={"type": "string"},
-    entrypoint={"type": "string"},
-    runtimeEnvYAML={"type": "string"},
-    jobId={"type": "string"},
-    submissionMode={"enum": ["K8sJobMode", "HTTPMode", "InteractiveMode"]},
-    entrypointResources={"type": "string"},
-    entrypointNumCpus={"type": "number"},
-    entrypointNumGpus={"type": "number"},
-    ttlSecondsAfterFinished=COUNT,
-    shutdownAfterJobFinishes={"type": "boolean"},
-    suspend={"type": "boolean"},
-)
 
 
 def documents(name):
@@ -125,18 +55,79 @@ def test_the_makefile_makes_what_is_copied():
     assert re.search(r"^dist: .*\n(\t.*\n)*\t.*pip wheel .*-w dist", makefile, re.M)
 
 
-@pytest.mark.parametrize("name", ["raycluster", "rayjob"])
-def test_manifests_have_the_fields_of_kuberays_api(name):
+def check_spec(spec, schema):
+    """It fits, and what is not in the schema or of another type would be noticed."""
     jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(spec, schema)
+    cluster = spec.get("rayClusterSpec", spec)
+    for place, name, value in (
+        (spec, "replicas", 3),
+        (spec, "suspend", "no"),
+        (cluster["headGroupSpec"], "rayStartParameters", {}),
+        (cluster["workerGroupSpecs"][0], "replicas", "2"),
+        (cluster["workerGroupSpecs"][0]["rayStartParams"], "num-cpus", 4),
+    ):
+        before = dict(place)
+        place[name] = value
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(spec, schema)
+        place.clear()
+        place.update(before)
+    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+        template = group.pop("template")
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(spec, schema)
+        group["template"] = template
+
+
+@pytest.mark.parametrize("name", ["raycluster", "rayjob"])
+def test_manifests_have_the_fields_of_kuberays_crds(name):
     *_, made = documents(f"{name}.yaml")
     assert made["apiVersion"] == "ray.io/v1"
-    schema = {"RayCluster": CLUSTER, "RayJob": JOB}[made["kind"]]
-    jsonschema.validate(made["spec"], schema)
-    spec = made["spec"]["rayClusterSpec"] if made["kind"] == "RayJob" else made["spec"]
-    assert spec["rayVersion"] == ray.__version__
-    wrong = {**made["spec"], "replicas": 3}
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(wrong, schema)
+    spec = made["spec"]
+    assert spec.get("rayClusterSpec", spec)["rayVersion"] == ray.__version__
+    check_spec(spec, kuberay.OUTLINE[made["kind"]])
+
+
+@pytest.mark.parametrize("name", ["raycluster", "rayjob"])
+def test_manifests_fit_the_whole_crds(name):
+    folder = os.environ.get("RAYDP_SIM_KUBERAY_CRDS")
+    if not folder:
+        pytest.skip("RAYDP_SIM_KUBERAY_CRDS: helm-chart/kuberay-operator/crds of a KubeRay")
+    *_, made = documents(f"{name}.yaml")
+    theirs = kuberay.published(Path(folder), made["kind"])
+    check_spec(made["spec"], kuberay.strict(theirs))
+    assert kuberay.looser(kuberay.OUTLINE[made["kind"]], theirs) == []
+
+
+def as_crd(kind, spec):
+    """A CRD that has the outline's fields, and leaves out what a CRD does not say."""
+    text = json.dumps(spec).replace(', "additionalProperties": false', "")
+    other = {"name": "v1alpha1", "schema": {"openAPIV3Schema": {"properties": {"spec": {}}}}}
+    schema = {"openAPIV3Schema": {"properties": {"spec": json.loads(text)}}}
+    versions = [other, {"name": "v1", "schema": schema}]
+    return {"spec": {"names": {"kind": kind}, "versions": versions}}
+
+
+def test_a_crd_is_found_and_taken_at_its_word(tmp_path):
+    for kind, outline in kuberay.OUTLINE.items():
+        (tmp_path / f"{kind}.yaml").write_text(yaml.safe_dump(as_crd(kind, outline)))
+    *_, made = documents("rayjob.yaml")
+    theirs = kuberay.published(tmp_path, "RayJob")
+    check_spec(made["spec"], kuberay.strict(theirs))
+    assert kuberay.looser(kuberay.JOB, theirs) == []
+    cluster = theirs["properties"]["rayClusterSpec"]
+    cluster["required"].append("rayVersion")
+    head = cluster["properties"]["headGroupSpec"]["properties"]
+    head["rayStartParams"]["additionalProperties"]["type"] = "integer"
+    del head["serviceType"]
+    assert kuberay.looser(kuberay.JOB, theirs) == [
+        "spec.rayClusterSpec.headGroupSpec.rayStartParams.additionalProperties: string for integer",
+        "spec.rayClusterSpec.headGroupSpec.serviceType: not there",
+        "spec.rayClusterSpec.rayVersion: not required",
+    ]
+    with pytest.raises(FileNotFoundError, match="no CRD of RayService"):
+        kuberay.published(tmp_path, "RayService")
 
 
 @pytest.mark.parametrize("name", ["raycluster", "rayjob"])
@@ -162,6 +153,18 @@ def test_both_manifests_describe_one_cluster():
     command = shlex.split(job["spec"]["entrypoint"])
     assert command[:2] == ["sh", "-c"]
     subprocess.run(["sh", "-n", "-c", command[2]], check=True)
+
+
+def test_the_page_says_what_the_pods_take():
+    *_, made = documents("raycluster.yaml")
+    cpus = memory = 0
+    for group in (made["spec"]["headGroupSpec"], *made["spec"]["workerGroupSpecs"]):
+        for container in group["template"]["spec"]["containers"]:
+            asked = container["resources"]["requests"]
+            assert asked == container["resources"]["limits"]
+            cpus += int(asked["cpu"]) * group.get("replicas", 1)
+            memory += int(asked["memory"].removesuffix("Gi")) * group.get("replicas", 1)
+    assert f"{cpus} CPUs and {memory} GiB" in (FOLDER / "README.md").read_text()
 
 
 def test_the_image_copies_what_there_is():

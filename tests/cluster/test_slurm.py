@@ -117,20 +117,28 @@ def test_a_scenario_is_played_on_two_nodes_and_everything_is_taken_down(slurm, t
     (tools / "python").write_text(f'#!/bin/sh\nexec {python} "$@"\n')
     (tools / "raydp-sim").write_text(f'#!/bin/sh\nexec {python} -m raydp_sim "$@"\n')
     (tools / "ray").write_text(f'#!/bin/sh\nexec {python.parent}/ray "$@"\n')
+    # Of containers only the words are tried: what is to run in one runs beside it.
+    entered = tmp_path / "entered"
+    (tools / "apptainer").write_text(
+        f'#!/bin/sh\necho "$*" >> {entered}\n'
+        'test "$1 $2 $4" = "exec --bind own.sif" || exit 1\nshift 4\nexec "$@"\n'
+    )
     for tool in tools.iterdir():
         tool.chmod(0o755)
     more = {"PYTHONPATH": str(ROOT), "RAYDP_SIM_ENV": str(tools.parent)}
     words = ["--nodes=2", "--cpus-per-task=1", f"--output={tmp_path}/job.log"]
     script, out = str(ROOT / "cluster" / "slurm.sh"), str(tmp_path / "out")
-    environment = {**slurm, **more}
-    for _ in range(2):
+    for image in ({}, {"RAYDP_SIM_IMAGE": "own.sif"}):
         # The second time it is complete: its summary is printed again.
-        assert said(environment, "sbatch", *words, script, str(file), out).startswith("Submitted")
-        until(lambda: not said(environment, "squeue", "-h"))
+        sent = said({**slurm, **more, **image}, "sbatch", *words, script, str(file), out)
+        assert sent.startswith("Submitted")
+        until(lambda: not said(slurm, "squeue", "-h"))
         log = (tmp_path / "job.log").read_text()
         assert (tmp_path / "out" / "summary.json").exists(), log[-3000:]
         assert "releases                  4 of 4" in log
     assert "already complete" in log
+    words = entered.read_text()
+    assert words.count(" ray start ") == 2 and words.count(" raydp-sim resume ") == 1
     run(base, out=tmp_path / "here")
     assert_identical(tmp_path / "here", tmp_path / "out")
     assert not list(Path("/tmp").glob("rs-slurm-*"))

@@ -149,6 +149,27 @@ def test_an_actor_that_dies_before_the_run_began_is_replaced(tmp_path, monkeypat
     assert_identical(tmp_path / "whole", tmp_path / "run")
 
 
+@pytest.mark.parametrize("pause,given_up", [(0, False), (3600, True)])
+def test_clients_may_die_any_number_of_times_with_checkpoints_in_between(
+    pause, given_up, tmp_path, monkeypatch
+):
+    """As on machines that may be taken away at any moment."""
+    base = scenario(200, rounds=20)
+    run(base, out=tmp_path / "whole")
+    backend = Scrambled(1)
+    on(backend, monkeypatch)
+    settings = {"clients_per_actor": 100, "checkpoint_seconds": pause, "span": 1}
+    made, crews = prepare(with_placement(base, **settings), tmp_path / "run"), []
+    made.watcher = Watcher(placed=crews.append)
+    stops = pytest.raises(RunError, match="died 6 times with no checkpoint in between")
+    with stops if given_up else contextlib.nullcontext():
+        for _ in made.play():
+            backend.kill(crews[-1].clients[0])
+    assert (crews[-1].epochs[0] > 6) != given_up
+    if not given_up:
+        assert_identical(tmp_path / "whole", tmp_path / "run")
+
+
 def test_a_damaged_checkpoint_is_passed_over_without_the_user(tmp_path, monkeypatch):
     base, told, backend = with_placement(base_scenario(), 2, checkpoint_seconds=0), [], Scrambled(3)
     run(base, out=tmp_path / "whole")
