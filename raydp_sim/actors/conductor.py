@@ -80,6 +80,7 @@ class Conductor:
             # A checkpoint may have them already, and then nobody plays their releases again.
             yield from self.rows
             raise
+        assert self.state.floor == self.state.horizon, "nobody is asked, and releases are missing"
 
     # The engine's loop.
 
