@@ -1,6 +1,7 @@
 """The readers: actors that fold what they are handed and make releases of it."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -161,7 +162,8 @@ class AggregatorActor:
         )
         self.asks.pop(release, None)
         said = (None, {}) if following is None else self.ask(following)
-        return *said, self.public
+        # A copy, as another process would get: the next step may overwrite what this one made.
+        return *said, deepcopy(self.public)
 
     def steps(
         self,

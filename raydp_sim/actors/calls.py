@@ -36,5 +36,6 @@ class Calls:
         if not self.waiting:
             return False
         for ref in self.backend.wait(list(self.waiting)):
-            self.waiting.pop(ref)(ref)
+            if ref in self.waiting:  # else it was done together with one before
+                self.waiting.pop(ref)(ref)
         return True

@@ -14,6 +14,7 @@ from raydp_sim.actors.crew import Crew
 from raydp_sim.actors.dispatch import Dispatch, Span, clock
 from raydp_sim.actors.handing import Handing
 from raydp_sim.actors.pace import Pace
+from raydp_sim.errors import RunError
 from raydp_sim.population.participation.base import Rounds
 from raydp_sim.tasks.base import Arrays, Task
 
@@ -71,9 +72,15 @@ class Conductor:
         """
         self._ask_who_is_able()
         self._follow(engine.begin(self.policy, self.state, horizon))
-        while self.calls.handle():
-            while self.rows:
-                yield self.rows.popleft()
+        try:
+            while self.calls.handle():
+                while self.rows:
+                    yield self.rows.popleft()
+        except RunError:
+            # A checkpoint may have them already, and then nobody plays their releases again.
+            yield from self.rows
+            raise
+        assert self.state.floor == self.state.horizon, "nobody is asked, and releases are missing"
 
     # The engine's loop.
 
@@ -303,9 +310,9 @@ class Conductor:
         crew, collecting = self.crew, self.collecting
         crew.ask(crew.metrics, "keep")
         # Answered by now; a row whose price died with the ledger is not among those kept.
-        for ref, then in self.calls.waiting.items():
-            if then == self._recorded:
-                self.calls.get(ref)
+        for ref in [ref for ref, then in self.calls.waiting.items() if then == self._recorded]:
+            del self.calls.waiting[ref]
+            self._recorded(ref)
         saved: dict[str, Arrays] = {}
         for reader in crew.readers:
             saved |= crew.ask(reader, "checkpoint")

@@ -122,15 +122,9 @@ class OnRay:
         try:
             return self._fetched(ref)
         except RayTaskError as error:
-            cause = error.cause
-            if isinstance(cause, (InputError, RunError)):
-                raise cause from None
-            if isinstance(cause, _GONE):
-                raise _lost(cause) from None
-            if isinstance(cause, OSError):
-                # As it would be without Ray: a disk that is full, a file that is not there.
-                raise cause from error
-            raise RunError(f"an actor failed: {cause!r}") from error
+            if isinstance(error.cause, _GONE):
+                raise _lost(error.cause) from None
+            raise told(error.cause) from error
         except _GONE as error:
             raise _lost(error) from None
 
@@ -178,6 +172,18 @@ class OnRay:
                 return False
             else:
                 return True
+
+
+def told(failure: BaseException) -> BaseException:
+    """Return what the driver hears of a failure of an actor's own code.
+
+    Of a disk that is full, say, what it would without Ray; of a mistake in the code one line.
+    """
+    if isinstance(failure, InputError | RunError | OSError):
+        return failure
+    made = RunError(f"an actor failed: {failure!r}")
+    made.__cause__ = failure
+    return made
 
 
 def _emptied(actor: Any) -> None:

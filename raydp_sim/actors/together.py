@@ -1,7 +1,8 @@
-"""Clients as Ray processes, and whoever serves them in the driver's own: two Ray calls a round."""
+"""Clients as Ray processes, and whoever serves them in the driver's own: a call each a round."""
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import ray
 
 from raydp_sim.actors.backend import Actor, Inline, Lost, Ref
 from raydp_sim.actors.cluster import LOOK_SECONDS
-from raydp_sim.actors.on_ray import OnRay
+from raydp_sim.actors.on_ray import OnRay, told
 from raydp_sim.errors import Died
 
 # From here on what is sent to several actors is put into the object store once.
@@ -65,7 +66,7 @@ class Together(OnRay):
         while not self._advance(ref, None):
             pass
         if ref.error is not None:
-            raise ref.error
+            raise ref.error if isinstance(ref.error, Lost) else told(ref.error)
         return ref.value
 
     def kill(self, actor: Actor) -> None:
@@ -173,6 +174,8 @@ def _late(refs: list[Ref]) -> list[Ref]:
 
 def _bytes(value: Any) -> int:
     """Return how much memory the arrays of an argument take."""
-    if isinstance(value, dict):
-        return sum(_bytes(each) for each in value.values())
-    return value.nbytes if isinstance(value, np.ndarray) else 0
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if is_dataclass(value):
+        value = vars(value)
+    return sum(map(_bytes, value.values())) if isinstance(value, dict) else 0

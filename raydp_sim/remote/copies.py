@@ -15,7 +15,7 @@ from raydp_sim.errors import InputError, RunError
 from raydp_sim.remote.parcel import files
 
 _LAST = "summary.json"  # a copy that has it is complete
-_SECRETS = re.compile(r"(?<=://)[^/@]*@|\?.*")
+_SECRETS = re.compile(r"(?<=://)[^@\s]*:[^@\s]*@|\?.*")  # abfs://container@account has none
 _FAILURES = (OSError, ValueError, pa.ArrowException)
 _BYTES = 1 << 20
 

@@ -256,7 +256,7 @@ class Run:
         conductor.checkpointed()
         self._recoveries.checkpointed()
         self._behind = None
-        self._shown.checkpointed()
+        self._shown.checkpointed(repetition, finished)
 
     def _rescue(self, crew: Crew) -> None:
         """Write down what a run that has to stop has released so far: rows, and what is taken away.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import psutil
 
 from raydp_sim.errors import bad_field
+from raydp_sim.population.participation.base import Rounds
 from raydp_sim.run.prediction import Prediction, predict
 from raydp_sim.scenario import Scenario, bound_mechanism, setting_of
 from raydp_sim.scenario.accounting import charged_alike, planned, planned_releases
@@ -37,6 +38,7 @@ class Plan:
         prediction: errors that may be expected; None where no formula is known.
         least: the smallest batch that is released.
         data: what was found out about the data, in words.
+        batches: bytes of the memory that reports take which are under way.
     """
 
     actors: int
@@ -49,6 +51,7 @@ class Plan:
     prediction: Prediction | None = None
     least: int = 1
     data: str = ""
+    batches: int = 0
 
 
 class Room(NamedTuple):
@@ -81,7 +84,10 @@ def plan(scenario: Scenario, client_actors: int, loading: float = 0.0, cpus: int
     readers = len(scenario.task.readers(setting_of(scenario)))
     if scenario.privacy.levels is not None and not shufflers:
         shufflers = 1  # a board, since no reader collects
-    actors = client_actors + shufflers + readers + 2 if ray else 0
+    servers = shufflers + readers + 2
+    if scenario.placement.servers == "driver":
+        servers = shufflers if shufflers > 1 else 0
+    actors = client_actors + servers if ray else 0
     # The largest report and the largest batch of any release stand for all.
     parts = planned_releases(scenario, mechanism)
     largest = max((part.ask.mechanism for part in parts), key=lambda stage: stage.bits)
@@ -95,7 +101,8 @@ def plan(scenario: Scenario, client_actors: int, loading: float = 0.0, cpus: int
     row_bytes = largest.bits / largest.messages_per_report / 8 + 8
     # Samples that are held out are read by the lead reader and the analyst, too.
     data = population.data.memory(population.clients, client_actors + 2 if ray else 1)
-    memory = data + int(4 * messages * row_bytes) + actors * _ACTOR_BYTES
+    batches = int(4 * _span(scenario) * messages * row_bytes)
+    memory = data + batches + actors * _ACTOR_BYTES
     if not charged_alike(scenario, mechanism):
         memory += population.clients * _ACCOUNT_BYTES
     per_round = 1e-7 * messages + (0.01 + 0.0017 * client_actors if ray else 0.001)
@@ -113,7 +120,17 @@ def plan(scenario: Scenario, client_actors: int, loading: float = 0.0, cpus: int
         prediction=predict(scenario),
         least=scenario.least_batch,
         data=_data(scenario),
+        batches=batches,
     )
+
+
+def _span(scenario: Scenario) -> int:
+    """Return how many releases go together where the scenario says it; `auto` sees to memory."""
+    span, task = scenario.placement.span, scenario.task
+    several = isinstance(scenario.participation, Rounds) and scenario.shuffle.shufflers == 1
+    if span == "auto" or task.adaptive or scenario.privacy.budget is not None or not several:
+        return 1
+    return min(span, task.rounds)
 
 
 def _seconds_of_work(scenario: Scenario, cohort: float) -> float:
@@ -159,5 +176,8 @@ def refuse_what_cannot_fit(scenario: Scenario, planned: Plan, room: Room) -> Non
         value = scenario.placement.clients_per_actor
         remedy = f"that makes {planned.actors} processes and needs {need} of {have}; raise it"
         raise bad_field("placement.clients_per_actor", value, remedy)
+    if _span(scenario) > 1 and planned.batches > planned.memory / 2:
+        remedy = f"the run needs {need} of {have}; lower it, or leave it to auto"
+        raise bad_field("placement.span", scenario.placement.span, remedy)
     clients = scenario.population.clients
     raise bad_field("population.clients", clients, f"the run needs {need} of {have}; lower it")

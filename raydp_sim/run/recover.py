@@ -72,28 +72,34 @@ class Shown:
     """Lets each row through once, however often its release is played.
 
     It remembers rows since the checkpoint before the last, the earliest that a run is taken up
-    from unless its files are damaged.
+    from unless its files are damaged. Rows are shown some time after a checkpoint that has them,
+    and those of a run that was taken up some time before one that has them again.
 
     Example:
         >>> shown = Shown()
         >>> [shown.first(dict(repetition=0, release=number)) for number in (0, 1, 1)]
         [True, True, False]
+        >>> for finished in (1, 1, 1):
+        ...     shown.checkpointed(0, finished)
+        >>> shown.first(dict(repetition=0, release=1))
+        False
     """
 
     def __init__(self) -> None:
         self.reached = (0, 0)  # the repetition under way, and its releases
-        self._older: set[tuple[int, int]] = set()
-        self._newer: set[tuple[int, int]] = set()
+        self._rows: set[tuple[int, int]] = set()
+        self._last = (0, 0)
 
     def first(self, row: Row) -> bool:
         """Say whether a row has not been shown, and remember it."""
         key = (row["repetition"], row["release"])
-        if key in self._newer or key in self._older:
+        if key in self._rows:
             return False
-        self._newer.add(key)
+        self._rows.add(key)
         self.reached = (row["repetition"], row["release"] + 1)
         return True
 
-    def checkpointed(self) -> None:
-        """Forget rows that will not be played again."""
-        self._older, self._newer = self._newer, set()
+    def checkpointed(self, repetition: int, finished: int) -> None:
+        """Forget rows that will not be played again, now that so much is in a checkpoint."""
+        self._rows = {key for key in self._rows if key >= self._last}
+        self._last = (repetition, finished)

@@ -170,7 +170,7 @@ class Placement(Section):
             aggregator, ledger or metrics actor died is taken up from its last checkpoint by itself;
             0 stops it at once (exit code 3), to be resumed by hand.
         servers: with `ray`, where the shuffler, readers, ledger and metrics run: `actors` of
-            their own, or the `driver`, which makes short rounds up to twice as fast.
+            their own, or the `driver`, which saves short rounds most of their Ray calls.
     """
 
     backend: Literal["ray", "inline"] = "ray"

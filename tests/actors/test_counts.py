@@ -1,5 +1,7 @@
 """`shuffle.output: counts`: the same results as permuted messages, and less of them on the way."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ from raydp_sim.errors import InputError
 from raydp_sim.metrics import streams
 from raydp_sim.privacy.ledger import store
 from raydp_sim.run import run
+from raydp_sim.scenario import parse
 from raydp_sim.stream.batches import Counted
+from raydp_sim.tasks import TASKS
 from tests.actors.scrambled import Scrambled
 from tests.actors.test_protocol_secrecy import ARMS, BIT
 from tests.conftest import LINF, assert_identical, scenario, with_placement
@@ -86,13 +90,38 @@ def test_a_reader_is_handed_the_numbers_of_a_permuted_list_and_nothing_else(kind
         assert np.array_equal(counts, expected) and len(told.payload) == len(messages.payload)
 
 
+@pytest.mark.parametrize("task", ["item-mean", "user-mean", "cldp-sgd"])
+def test_tasks_of_several_values_and_of_several_stages_get_the_same(task, tmp_path):
+    """Also where most of 64 shufflers are sent nothing."""
+    for number, example in enumerate(TASKS.kinds[task].examples):
+        given = {"clients": 40, **example, "task": {**example["task"], "kind": task}}
+        people = given.pop("population", {"data": VECTORS})
+        base = scenario(population={"clients": given.pop("clients"), **people}, **given)
+        run(base, out=tmp_path / f"{number}-permuted")
+        shuffle = {**base.document()["shuffle"], "output": "counts"}
+        for shufflers in (1, 64):
+            counts = parse({**base.document(), "shuffle": {**shuffle, "shufflers": shufflers}})
+            run(with_placement(counts, shufflers, clients_per_actor=7), out=tmp_path / "counts")
+            assert_identical(tmp_path / f"{number}-permuted", tmp_path / "counts")
+            shutil.rmtree(tmp_path / "counts")
+
+
 @pytest.mark.parametrize(
     "sections,why",
     [
         ({"mechanism": {"kind": "laplace", "radius": 9.0, "epsilon_local": 1.0}}, "finite"),
         ({"mechanism": {"kind": "gaussian", "radius": 9.0, "epsilon_local": 1.0,
                         "delta_local": 1e-9}, "privacy": {"delta": 1e-3}}, "finite"),
+        ({"mechanism": {"kind": "split-and-mix", "epsilon": 1.0, "delta": 1e-6, "radius": 1.0,
+                        "noise_clients": 1, "on_out_of_range": "clip"},
+          "population": {"clients": 100, "data": {**VECTORS, "dimension": 1}},
+          "privacy": {"delta": 1e-3}}, "finite"),
+        ({"mechanism": {"kind": "sqkr", "epsilon_local": 4.0, "radius": 9.0}}, "finite"),
         ({"trust": "local"}, "no shuffler"),
+        ({"trust": "central", "mechanism": {"kind": "central-laplace", "radius": 9.0,
+                                            "epsilon": 1.0}}, "no shuffler"),
+        ({"task": {"kind": "sketched-mean"}, "mechanism": {"kind": "rand-k", "radius": 9.0,
+          "kept": 2}, "privacy": {"guarantee": "none"}}, "message by message"),
         (
             {
                 "task": {"kind": "analysts"},
@@ -111,7 +140,7 @@ def test_a_reader_is_handed_the_numbers_of_a_permuted_list_and_nothing_else(kind
             "slot",
         ),
     ],
-    ids=["laplace", "gaussian", "local", "levels", "slots"],
+    ids=["laplace", "gaussian", "shares", "sets", "local", "central", "tasks", "levels", "slots"],
 )  # fmt: skip
 def test_what_needs_more_than_counts_is_refused(sections, why):
     with pytest.raises(InputError, match=rf"shuffle.output is 'counts'; .*{why}.*use permuted"):

@@ -1,8 +1,12 @@
 """A batch of long messages is written once, into memory that is used again and never too early."""
 
+import ctypes
+import pickle
 import tracemalloc
 
 import numpy as np
+import pyarrow as pa
+import pytest
 
 from raydp_sim.actors.payloads import Kept
 from raydp_sim.actors.room import Room
@@ -43,6 +47,39 @@ def test_the_next_release_takes_the_memory_of_the_last_only_when_that_is_gone():
     again = kept(room, 64, 4.0)
     assert again.ctypes.data == place
     assert (again[:, 0, 0] == np.repeat(4.0 + np.arange(0, 64, 16), 16)).all()
+
+
+def out_of_band(array):
+    """As Ray packs what an actor returns."""
+    buffers = []
+    pickle.dumps(array, protocol=5, buffer_callback=buffers.append)
+    return buffers
+
+
+HOLDERS = {
+    "memoryview": lambda array: memoryview(array)[3:],
+    "bytes of it": lambda array: memoryview(array).cast("B"),
+    "buffer": lambda array: np.frombuffer(memoryview(array).cast("B"), np.float64),
+    "pickle": out_of_band,
+    "arrow": lambda array: pa.py_buffer(array),
+    "column": lambda array: pa.array(array.reshape(-1)),
+    "dlpack": lambda array: np.from_dlpack(array[1:]),
+    "broadcast": lambda array: np.broadcast_to(array, (2, *array.shape)),
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_whoever_reads_an_array_in_whatever_form_keeps_its_memory(holder):
+    room = Room()
+    first = kept(room, 64, 1.0)
+    place, before = first.ctypes.data, first.tobytes()
+    read = HOLDERS[holder](first)
+    del first
+    second = kept(room, 64, 9.0)
+    assert second.ctypes.data != place
+    assert ctypes.string_at(place, len(before)) == before
+    del read
+    assert kept(room, 64, 2.0).ctypes.data == place
 
 
 def test_a_batch_keeps_its_memory_until_its_last_chunk_is_out():

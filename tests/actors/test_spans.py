@@ -110,6 +110,14 @@ def test_a_server_that_collects_by_itself_makes_spans_too(trust, tmp_path):
     assert_identical(tmp_path / "one", tmp_path / "five")
 
 
+def test_a_task_may_overwrite_what_it_made_public_before(tmp_path):
+    """What a release made public is what it was when it was made, whoever else is in its span."""
+    base = mean(task={"kind": "tests.actors.in_place:InPlace", "rounds": ROUNDS})
+    run(spanning(base, 1), out=tmp_path / "one")
+    run(spanning(base, 5), out=tmp_path / "five")
+    assert_identical(tmp_path / "one", tmp_path / "five")
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("span", SPANS)
 def test_whatever_is_answered_first_the_rows_are_the_same(seed, span, expected, tmp_path):

@@ -5,13 +5,17 @@ import signal
 
 import pytest
 
+from raydp_sim.actors.aggregator import AggregatorActor
 from raydp_sim.actors.calls import Calls
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
+from raydp_sim.actors.metrics import MetricsActor
 from raydp_sim.actors.on_ray import OnRay
 from raydp_sim.actors.together import Together, _Later
 from raydp_sim.errors import Died, InputError, RunError
+from raydp_sim.privacy.ledger import store
 from raydp_sim.run import prepare, run
+from raydp_sim.schedule.batch import Cohort
 from tests.conftest import assert_identical, scenario, with_placement
 
 ROUNDS = 6
@@ -92,6 +96,30 @@ def test_a_round_is_one_call_to_each_process_and_rows_wait_until_clients_compute
         record = [place for place, method in enumerate(order) if method == "records"][release - 1]
         asked = [place for place, method in enumerate(order) if method == "reports"]
         assert sum(place < record for place in asked) == 2 * (release + 1)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("kind", ["Following", None], ids=["one by one", "in spans"])
+def test_nothing_is_released_before_its_charge_is_on_disk(kind, ray_session, tmp_path, monkeypatch):
+    base = following(kind) if kind else with_placement(scenario(rounds=ROUNDS), span=3)
+    step, recorded, released = AggregatorActor.step, MetricsActor.record, []
+
+    def paid(folder=tmp_path / "run" / "ledger"):
+        return store.read(folder)["release"].to_pylist()
+
+    def stepping(self, release, *rest):
+        assert release in paid()
+        released.append(release)
+        return step(self, release, *rest)
+
+    def recording(self, tally, *rest):
+        assert tally.release in paid()
+        return recorded(self, tally, *rest)
+
+    monkeypatch.setattr(AggregatorActor, "step", stepping)
+    monkeypatch.setattr(MetricsActor, "record", recording)
+    assert len(conducted(base, Together(), tmp_path / "run")) == ROUNDS
+    assert released == list(range(ROUNDS))
 
 
 @pytest.mark.cluster
@@ -177,6 +205,11 @@ def test_what_goes_wrong_shows_to_whoever_asks_and_to_no_one_else(ray_session):
     (late,) = backend.call(server, "hear", afar)
     with pytest.raises(RunError, match="gone"):
         backend.get(late)
+    (wrong,) = backend.call(server, "fail", ValueError("a mistake"))
+    (far,) = backend.call(client, "fail", ValueError("a mistake"))
+    for each in (wrong, far, backend.call(server, "hear", wrong)[0]):
+        with pytest.raises(RunError, match=r"an actor failed: ValueError\('a mistake'\)"):
+            backend.get(each)
     backend.kill(client)
 
 
@@ -189,11 +222,13 @@ def test_what_is_large_is_stored_once_for_all_processes(ray_session, monkeypatch
     monkeypatch.setattr(ray, "put", lambda value, real=ray.put: put.append(1) or real(value))
     clients = [backend.spawn(Server, anywhere=True) for _ in range(2)]
     server = backend.spawn(Server)
-    server.object.make = lambda: ({"theta": np.arange(30_000.0)}, {"few": np.zeros(3)})
-    large, small = backend.call(server, "make", returns=2)
+    large = {"theta": np.arange(30_000.0)}
+    cohorts = {3: Cohort(np.arange(30_000, dtype=np.uint32), np.zeros(30_000, np.int64))}
+    server.object.make = lambda: (large, cohorts, {"few": np.zeros(3)})
+    made = backend.call(server, "make", returns=3)
     for client in clients:
-        assert backend.get(backend.call(client, "hear", large, small)[0]) == 1
-    assert put == [1]
+        assert backend.get(backend.call(client, "hear", *made)[0]) == 1
+    assert put == [1, 1]
     for client in clients:
         backend.kill(client)
 

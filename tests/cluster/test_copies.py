@@ -97,6 +97,19 @@ def test_where_nothing_can_be_written_nothing_is_played(uri, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    "uri,shown",
+    [
+        ("s3://key:sec/ret@bucket/runs", "s3://bucket/runs"),
+        ("abfs://container@account/runs", "abfs://container@account/runs"),
+    ],
+)
+def test_an_address_is_shown_without_what_opens_it(uri, shown, monkeypatch):
+    chosen = SimpleNamespace(from_uri=lambda uri: (fs._MockFileSystem(), "runs"))
+    monkeypatch.setattr(fs, "FileSystem", chosen)
+    assert Copies(uri).shown == shown
+
+
 def test_keys_in_an_address_are_not_shown(monkeypatch):
     def refused(uri):
         raise OSError(f"no such bucket: {uri}")

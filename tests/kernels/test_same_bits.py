@@ -1,16 +1,20 @@
 """Compiled kernels give NumPy's bits on every instruction set of the machine, or refuse."""
 
+import json
+import os
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from raydp_sim import kernels
 from raydp_sim.kernels import plain
-from raydp_sim.kernels.choice import Choice, choose
+from raydp_sim.kernels.choice import VARIABLE, Choice, choose
 from tests.kernels.cases import CASES, KEY, played
+from tests.kernels.examples import all_digests
 
 compiled = pytest.importorskip("raydp_sim.kernels.compiled", exc_type=ImportError)
 
@@ -40,6 +44,28 @@ def expected(name):
 def test_every_kernel_gives_the_same_bits(instructions, name, use):
     use(instructions)
     assert played(compiled, name) == expected(name)
+
+
+@pytest.fixture(scope="module")
+def without():
+    """What mechanisms do in their examples where NumPy's kernels are used."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.kernels.examples"],
+        env={**os.environ, VARIABLE: "numpy"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("instructions", SETS)
+def test_every_mechanism_sends_and_learns_the_same_in_its_examples(instructions, use, without):
+    if kernels.CHOICE.name == "numpy":
+        pytest.skip("this process uses NumPy's kernels")
+    use(instructions)
+    assert all_digests() == without
 
 
 def test_both_have_the_same_kernels():

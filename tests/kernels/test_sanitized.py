@@ -32,7 +32,7 @@ for each in compiled.sets():
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_no_sanitizer_finds_anything(tmp_path):
     compiler = shutil.which("gcc")
     if compiler is None:

@@ -1,5 +1,6 @@
 """The ledger on disk: every row once, while it is written, compacted, and after any crash."""
 
+import json
 import os
 import random
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from raydp_sim.errors import InputError
 from raydp_sim.privacy.events import LocalReport, Shuffle
 from raydp_sim.privacy.ledger import store
+from raydp_sim.privacy.ledger.log import Log
 
 CLIENTS = 100
 
@@ -99,6 +101,24 @@ def test_a_run_of_an_earlier_version_is_read_and_compacted(tmp_path):
     writer.compact()
     assert names(tmp_path) == [store.COMPACTED]
     assert keys(tmp_path) == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]
+
+
+def test_a_log_that_an_earlier_version_began_is_read_and_continued(tmp_path):
+    """It wrote one row in a record, without the length of its list of clients."""
+    before = Log(tmp_path / store.LOG)
+    for release in (1, 0):
+        row = charge(release).row(CLIENTS)
+        packed = row.pop("participants")
+        before.append(json.dumps(row).encode() + b"\n" + packed)
+    before.close()
+    writer = store.Writer(tmp_path, CLIENTS)
+    writer.append(charge(3), charge(2))
+    found, end = store.logged_after(tmp_path, 0)
+    assert [row["release"] for row in found] == [1, 0, 3, 2]
+    assert store.logged_after(tmp_path, end) == ([], end)
+    for _ in range(2):
+        assert releases(tmp_path) == [0, 1, 2, 3]
+        writer.compact()
 
 
 def test_a_writer_knows_what_was_there_and_what_it_wrote(tmp_path):

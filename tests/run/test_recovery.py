@@ -20,6 +20,7 @@ from raydp_sim.run.serving import Server
 from tests.actors.scrambled import Scrambled
 from tests.actors.test_faults import base_scenario, exit_code
 from tests.actors.test_protocol_state import remembering
+from tests.actors.test_spans import mean, spanning
 from tests.conftest import assert_identical, scenario, with_placement
 
 KINDS = ("shuffler", "aggregator", "ledger", "metrics", "client")
@@ -68,14 +69,14 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("pause", [0, 3600], ids=["every release", "none before the last"])
-@pytest.mark.parametrize("case", CASES)
-def test_any_actor_may_die_before_any_command(case, pause, tmp_path, monkeypatch):
-    """A kill before one command in six, of a kind and an actor that are drawn (seed 1)."""
-    base = CASES[case]()
-    run(base, out=tmp_path / "whole")
-    base = with_placement(base, base.shuffle.shufflers, checkpoint_seconds=pause, recoveries=1000)
-    backend, dice, killed, told = Scrambled(3), random.Random(1), [], []
+def killing(base, folder, seed, monkeypatch):
+    """Play a run in which an actor dies before one command in six; which one is drawn.
+
+    Returns:
+        The rows that were shown, and what was told.
+    """
+    base = with_placement(base, base.shuffle.shufflers, recoveries=1000)
+    backend, dice, killed, told = Scrambled(seed), random.Random(seed), [], []
     on(backend, monkeypatch)
 
     def disturb(crew):
@@ -85,13 +86,35 @@ def test_any_actor_may_die_before_any_command(case, pause, tmp_path, monkeypatch
                 killed.append(victim := dice.choice(found))
                 backend.kill(victim)
 
-    rows = played(base, tmp_path / "run", disturb, told)
-    assert killed and told and all("taken up after" in line for line in told)
+    rows = played(base, folder, disturb, told)
+    assert killed
+    return rows, told
+
+
+@pytest.mark.parametrize("pause", [0, 3600], ids=["every release", "none before the last"])
+@pytest.mark.parametrize("case", CASES)
+def test_any_actor_may_die_before_any_command(case, pause, tmp_path, monkeypatch):
+    base = CASES[case]()
+    run(base, out=tmp_path / "whole")
+    base = with_placement(base, base.shuffle.shufflers, checkpoint_seconds=pause)
+    rows, told = killing(base, tmp_path / "run", 1, monkeypatch)
+    assert told and all("taken up after" in line for line in told)
     assert_identical(tmp_path / "whole", tmp_path / "run")
     # Each row was shown once and in order, however often its release was played.
     assert rows == reopen(tmp_path / "whole").result.metrics.to_pylist()
     log = (tmp_path / "run" / "log.txt").read_text()
     assert all(line in log for line in told)
+
+
+@pytest.mark.parametrize("pause", [0, 3600], ids=["every release", "none before the last"])
+@pytest.mark.parametrize("way,seed", [("self", 0), ("self", 3), ("uniform", 1)])
+def test_any_actor_may_die_where_releases_go_in_spans(way, seed, pause, tmp_path, monkeypatch):
+    """With some of these draws a checkpoint has rows that nobody was shown before the death."""
+    base = spanning(mean(way), 4 if way == "self" else 5, checkpoint_seconds=pause)
+    run(base, out=tmp_path / "whole")
+    rows, _ = killing(base, tmp_path / "run", seed, monkeypatch)
+    assert_identical(tmp_path / "whole", tmp_path / "run")
+    assert rows == reopen(tmp_path / "whole").result.metrics.to_pylist()
 
 
 def test_a_run_that_comes_no_further_stops_and_can_be_resumed(tmp_path, monkeypatch, capsys):

@@ -64,3 +64,21 @@ def test_without_a_cluster_it_is_this_machine(tmp_path):
     assert 0 < room.memory < psutil.virtual_memory().total
     made = prepare(with_placement(scenario(90), backend="ray"), out=tmp_path / "run")
     assert made.planned().actors == min(room.cpus, 90) + 4
+
+
+def test_servers_in_the_driver_are_no_processes(tmp_path):
+    for shufflers, more in ((1, 0), (2, 2)):
+        base = with_placement(
+            scenario(90, rounds=2), shufflers, backend="ray", servers="driver", clients_per_actor=30
+        )
+        assert prepare(base, tmp_path / "run").planned(Room(2, 1 << 50)).actors == 3 + more
+
+
+def test_a_span_that_has_no_room_is_refused_by_name(tmp_path):
+    base = scenario(10_000, rounds=500)
+    need = prepare(base, tmp_path / "run").planned(Room(2, 1 << 50)).memory
+    room = Room(2, 10 * need)
+    for allowed in (with_placement(base, span=4), with_placement(base, 2, span=400)):
+        prepare(allowed, tmp_path / "run").planned(room)
+    with pytest.raises(InputError, match=r"placement.span is 400; .* or leave it to auto"):
+        prepare(with_placement(base, span=400), tmp_path / "run").planned(room)
