@@ -228,7 +228,8 @@ def _amplification(scenario: Scenario, worst: Standing) -> dict[str, Any]:
     if not scenario.trust_model.shuffled:
         why = f"nothing is shuffled: trust is {scenario.trust}"
         used = "secret sample" if worst.sampled and worst.guarantee.amplified else none
-        if isinstance(mechanism, CentralEpochs) and worst.guarantee.amplified:
+        amplified = scenario.task.keeps_records and worst.guarantee.amplified
+        if isinstance(mechanism, CentralEpochs) and amplified:
             used = _BY_NOISE[mechanism.accountant]
         return {"used": used, "not_used": {cohort: why, batch: why}}
     unsampled = sampled(scenario, mechanism)[1]
