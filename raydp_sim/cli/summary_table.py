@@ -133,6 +133,9 @@ def communication(sent: dict[str, Any]) -> str:
     each = f"sent as {'1 byte' if whole == 1 else f'{whole:,} bytes'}"
     count = f"{reports:,} {'report' if reports == 1 else 'reports'}, {size:,} bytes in all"
     if size > whole * reports:
+        shorter = sent.get("bits_per_client_as_histogram", 0)
+        if 0 < shorter < sent["bits_per_client"]:
+            each += f", {bits_of(sent['bits_per_client'])} per client ({shorter:,} as a histogram)"
         return f"{bits_of(bits)} per value, {each}, several values per report; {count}"
     # A task of several stages has smaller reports too.
     most = "" if size == whole * reports else "at most "

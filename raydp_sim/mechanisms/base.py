@@ -90,6 +90,8 @@ class Mechanism(Piece):
     # The fields that hold the guarantee of one report or release; the second may be None.
     epsilon_field: ClassVar[str] = "epsilon_local"
     delta_field: ClassVar[str | None] = None
+    # Fields that a task fills in and no scenario may: what is charged rests on them.
+    filled: ClassVar[tuple[str, ...]] = ()
     source: ClassVar[str]
     # Parameters that it is checked with.
     examples: ClassVar[tuple[dict[str, Any], ...]]

@@ -51,6 +51,7 @@ class CentralEpochs(Mechanism):
     guarantee: ClassVar[Literal["pure", "approximate", "shuffled-only", "none"]] = "approximate"
     compared: ClassVar[bool] = False  # it is made for steps, not for means
     epsilon_field: ClassVar[str] = "sigma"
+    filled: ClassVar[tuple[str, ...]] = ("share",)
     source: ClassVar[str] = "Jiang 2025, Algorithm 3"
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
         {"sigma": 3.0, "gradient_clip": 1.0, "dimension": 1, "radius": 0.5},

@@ -12,6 +12,8 @@ from raydp_sim.privacy.events import GaussianShuffle, MultiMessageShuffle, Shuff
 
 # The largest loss of one message that a calibration tries: beyond it nothing is protected.
 LARGEST = 20.0
+# And beyond this one e^loss leaves the range that bounds on shuffles are computed in.
+_LARGEST = 36.0
 # Where no bound is named: the first knows some randomizers, the second takes any.
 BOUNDS = ("pld-variation", "pld-clones")
 _NORMAL = ("pld-gaussian",)
@@ -52,8 +54,11 @@ def unamplified(mechanism: Mechanism) -> str | None:
         return "its local guarantee has a delta, and only pure ones are amplified"
     if mechanism.routing != "per-index" and mechanism.messages_per_report > 1:
         return "all messages of a report go to the same shuffler"
-    if mechanism.losses() is None:
+    losses = mechanism.losses()
+    if losses is None:
         return "the loss of its messages is not stated one by one"
+    if _LARGEST < max(losses) < math.inf:
+        return f"no number of clients hides a message that loses {max(losses):g}"
     return None
 
 

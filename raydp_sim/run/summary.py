@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from raydp_sim.mechanisms.base import Target
+from raydp_sim.mechanisms.base import Mechanism, Target
 from raydp_sim.mechanisms.central_epochs import CentralEpochs
+from raydp_sim.mechanisms.wires.symbols import histogram_bits
 from raydp_sim.metrics import streams
 from raydp_sim.privacy.events import GaussianRelease
 from raydp_sim.privacy.ledger import store
@@ -90,6 +91,7 @@ def summarize(
             "bits_per_report": max(part.ask.mechanism.bits for part in parts),
             "reports": reports,
             "wire_bytes": sum(row["wire_bytes"] for row in rows),
+            **_together(scenario, parts[0].ask.mechanism),
             **sent_beside(scenario),
         },
         "metrics": metrics,
@@ -128,6 +130,24 @@ def summarize(
             "they were not enough; raise it, lower task.least, or let more clients come"
         )
     return document
+
+
+def _together(scenario: Scenario, mechanism: Mechanism) -> dict[str, int]:
+    """Return what several symbols of a client take, one by one and as a histogram of them.
+
+    Only a shuffler may see the histogram, for it says which reports are of one client.
+    """
+    count, alphabet = (
+        getattr(scenario.task, "sampled_points", 1),
+        getattr(mechanism.wire, "alphabet", None),
+    )
+    if count == 1 or alphabet is None or mechanism.messages_per_report > 1:
+        return {}
+    one_by_one = count * mechanism.bits
+    return {
+        "bits_per_client": one_by_one,
+        "bits_per_client_as_histogram": min(one_by_one, histogram_bits(alphabet, count)),
+    }
 
 
 def _largest_loss(scenario: Scenario, rows: list[dict[str, Any]]) -> dict[str, float]:
@@ -228,7 +248,8 @@ def _amplification(scenario: Scenario, worst: Standing) -> dict[str, Any]:
     if not scenario.trust_model.shuffled:
         why = f"nothing is shuffled: trust is {scenario.trust}"
         used = "secret sample" if worst.sampled and worst.guarantee.amplified else none
-        if isinstance(mechanism, CentralEpochs) and worst.guarantee.amplified:
+        amplified = scenario.task.keeps_records and worst.guarantee.amplified
+        if isinstance(mechanism, CentralEpochs) and amplified:
             used = _BY_NOISE[mechanism.accountant]
         return {"used": used, "not_used": {cohort: why, batch: why}}
     unsampled = sampled(scenario, mechanism)[1]

@@ -83,6 +83,7 @@ def parse(
 def _check_combination(scenario: Scenario) -> None:
     """Refuse what each section allows but all together do not."""
     clients, data = scenario.population.clients, scenario.population.data
+    _check_filled(scenario.mechanism)
     mechanism = bound_mechanism(scenario)
     kind = MECHANISMS.dump(scenario.mechanism)["kind"]
     parts = planned_releases(scenario, mechanism)
@@ -138,6 +139,14 @@ def _check_combination(scenario: Scenario) -> None:
         raise bad_field("privacy.delta", scenario.privacy.delta, remedy)
     _check_output(scenario, [part.ask for part in parts])
     _check_sample(scenario)
+
+
+def _check_filled(mechanism: Mechanism) -> None:
+    """Refuse values for what is a task's own to say."""
+    for name in mechanism.filled:
+        given = getattr(mechanism, name)
+        if given != type(mechanism).model_fields[name].default:
+            raise bad_field(f"mechanism.{name}", given, "the task fills it in; leave it out")
 
 
 def _check_output(scenario: Scenario, asks: list[Ask]) -> None:

@@ -109,6 +109,36 @@ def test_the_end_points_of_figure_5_6(epsilon0, n, k, upper, lower, plain, numer
     assert run("rdp-wbk-naive", event, times) == pytest.approx(naive, rel=2e-4)
 
 
+@pytest.mark.parametrize(
+    ("epsilon0", "k", "times", "rdp", "kov", "strong", "closed"),
+    [
+        (1.5, 10_000, 1060, 2.9001, 3.537, None, None),
+        (1.5, 10_000, 1200, 3.0859, 3.8135, 4.1310, 19.986),
+        (2.0, 2000, 1500, 2.9875, 3.462, None, None),
+        (2.0, 2000, 6000, 5.7946, 8.1588, 9.2167, 320.6),
+        (2.0, 10_000, 480, 4.2745, None, 4.0389, 18.347),
+    ],
+)
+def test_the_trainings_by_every_accountant_of_the_sources(
+    epsilon0, k, times, rdp, kov, strong, closed
+):
+    """E2, E3 and E1; strong composition is Dwork's, and half of delta goes to it."""
+    event = SubsampledShuffle(epsilon0, 60_000, k)
+    found = {
+        "rdp": run("rdp-subsampled", event, times, 1e-5),
+        "kov": run("fmt_numeric+kov", event, times, 1e-5),
+        "strong": composed([(event, times)], 1e-5, clones_epsilon, "dwork").epsilon,
+        "closed": composed([(event, times)], 1e-5, fmt_closed, "dwork").epsilon,
+    }
+    known = {"rdp": rdp, "kov": kov, "strong": strong, "closed": closed}
+    for name, value in known.items():
+        if value is not None:
+            assert found[name] == pytest.approx(value, rel=REL, abs=5e-4), name
+    # Of E1, whose epsilon0 is large for its sampling, divergences are not the smallest.
+    assert found["kov"] < found["strong"] < found["closed"]
+    assert (found["rdp"] < found["kov"]) == (times != 480)
+
+
 def test_the_closed_form_where_it_holds_in_figure_5_6():
     result = find_run("fmt_closed+kov").epsilon(
         [(SubsampledShuffle(1.0, 10**7, 10**4), 10**5)], 1e-8

@@ -13,6 +13,7 @@ import yaml
 from raydp_sim.datasets.labelled import Labelled
 from raydp_sim.errors import InputError, RunError
 from raydp_sim.mechanisms import make
+from raydp_sim.mechanisms.wires.symbols import histogram_bits
 from raydp_sim.metrics import streams
 from raydp_sim.models.linear import Linear
 from raydp_sim.privacy import events as ev
@@ -597,3 +598,36 @@ def _optimum(features, labels, radius):
         if size > radius:
             weight, bias = weight * (radius / size), bias * (radius / size)
     return _loss(weight, bias, features, labels)
+
+
+@pytest.mark.parametrize(
+    ("alphabet", "symbols", "bound", "exact"),
+    [
+        (16, 1, 5.443, 4),
+        (16, 4, 14.762, 12),
+        (16, 16, 38.350, 29),
+        (1024, 8, 67.620, 65),
+        (26_340, 32, 356.140, 353),
+    ],
+)
+def test_a_histogram_of_a_clients_symbols_takes_the_bits_of_001(alphabet, symbols, bound, exact):
+    found = histogram_bits(alphabet, symbols)
+    assert found == exact <= math.ceil(bound)
+    each = math.log2(math.e) + math.log2((symbols + alphabet - 1) / symbols)
+    assert symbols * each == pytest.approx(bound, abs=1e-3)
+
+
+def test_every_histogram_has_a_number():
+    for alphabet, symbols in itertools.product((1, 2, 5), (1, 2, 4)):
+        known = itertools.combinations_with_replacement(range(alphabet), symbols)
+        assert 2 ** histogram_bits(alphabet, symbols) >= len(list(known))
+
+
+def test_a_run_says_what_several_samples_of_a_client_take(tmp_path):
+    several = changed(population=dealt(3), task={"sampled_points": 3})
+    sent = run(several, out=tmp_path / "run").summary["communication"]
+    # 2 x 170 symbols of 9 bits each.
+    assert sent["bits_per_client"] == 3 * 9
+    assert sent["bits_per_client_as_histogram"] == (math.comb(342, 3) - 1).bit_length() < 27
+    one = run(changed(), out=tmp_path / "one").summary["communication"]
+    assert "bits_per_client" not in one

@@ -190,6 +190,35 @@ def test_training_that_is_interrupted_ends_with_the_same_bits(kind, tmp_path):
             assert rows(tmp_path / "whole", stream) == rows(cut, stream)
 
 
+@pytest.mark.parametrize("kind", ["cldp-sgd", "adaped"])
+def test_a_torch_module_trains_anywhere_and_takes_its_tensors_back(kind, tmp_path):
+    """One of the user's own, by import path: the same bits in any placement and after a stop."""
+    torch = pytest.importorskip("torch")
+    place, arguments = "tests.models.nets:Mlp", {"width": 16, "classes": 10}
+    model = {"kind": "torch", "module": place, "arguments": arguments}
+    made = scenario(kind, model=model, rounds=2)
+    run(made, out=tmp_path / "whole")
+    document = made.document()
+    document["placement"]["clients_per_actor"] = 17
+    run(parse(document), out=tmp_path / "parts")
+    playing = prepare(made, out=tmp_path / "cut").play()
+    next(playing)
+    playing.close()
+    for _ in reopen(tmp_path / "cut").play():
+        pass
+    whole = files(tmp_path / "whole" / "model")
+    assert whole == files(tmp_path / "parts" / "model") == files(tmp_path / "cut" / "model")
+    from tests.models.nets import Mlp
+
+    module, held = Mlp(**arguments), made.population.data.held_out().test()
+    with np.load(tmp_path / "whole" / "model" / "last.npz") as last:
+        module.load_state_dict({name: torch.from_numpy(last[name]) for name in last.files})
+    with torch.no_grad():
+        guessed = module(torch.from_numpy(held.features)).argmax(dim=1).numpy()
+    (*_, row) = rows(tmp_path / "whole", "learning")
+    assert row["test_accuracy"] == (guessed == held.labels).mean()
+
+
 @pytest.mark.parametrize(
     ("kind", "wild", "words"),
     [

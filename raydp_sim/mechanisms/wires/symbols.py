@@ -1,5 +1,6 @@
 """Reports of one symbol out of a finite alphabet: their wire form and their histogram."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -55,3 +56,15 @@ class Symbols:
     def fold(self, counts: Counts, index: NDArray[Any], payload: NDArray[Any]) -> Counts:
         """Return the histogram after a chunk of messages."""
         return np.asarray(counts + kernels.tally(payload, self.alphabet))
+
+
+def histogram_bits(alphabet: int, symbols: int) -> int:
+    """Return the bits of several symbols whose order says nothing, as the number of their multiset.
+
+    001 Theorem 1: ceil(log2 C(s + B - 1, s)), at most s (log2 e + log2((s + B - 1)/s)), rounded up.
+
+    Example:
+        >>> histogram_bits(16, 16), 16 * Symbols(16).bits
+        (29, 64)
+    """
+    return max(1, (math.comb(symbols + alphabet - 1, symbols) - 1).bit_length())

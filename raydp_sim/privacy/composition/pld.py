@@ -32,6 +32,14 @@ messages of others, and here it may have one of the victim's own client, whose r
 N = R = k = 3 and epsilon0 = 3 it would state a thirteenth of the true delta, and for a named law a
 hundredth (tests/privacy/test_points.py).
 
+Several points. If s > 1 of the R points of each are used, another client in the place of the
+victim's changes s messages, so the argument holds given that the victim's client is drawn, at rate
+s/R and with k s messages: its s points without the victim are, one of them left out at random, the
+s - 1 others that are drawn with the victim, so that here too one message is replaced. Given that
+the client is not drawn the two laws are equal, and whether it is does not depend on the data; by
+joint convexity the round's delta is k/N of that of the pair at rate s/R: the pair that is that one
+with chance k/N, and else says nothing.
+
 How losses are put on knots, erring upwards, is in losses.py. They are composed twice, directly
 (direct.py) and, where rounds are many, by a Fourier transform (fourier.py). Both are upper bounds
 on the same delta, so the smaller one is taken.
@@ -39,7 +47,7 @@ on the same delta, so the smaller one is taken.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -69,17 +77,21 @@ class Round:
         pair: of one round without sampling.
         times: rounds, >= 1.
         rate: k/N in (0, 1]; below 1 the sampled clients are secret and uniform.
+        drawn: chance that the round has anything of the victim's client; else it says nothing.
     """
 
     pair: TiltedCoins
     times: int = 1
     rate: float = 1.0
+    drawn: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
         if not (self.times >= 1 and self.times == int(self.times)):
             raise ValueError(f"times is {self.times}; it must be an integer >= 1")
         if not 0.0 < self.rate <= 1.0:
             raise ValueError(f"rate is {self.rate}; it must be in (0, 1]")
+        if not 0.0 < self.drawn <= 1.0:
+            raise ValueError(f"drawn is {self.drawn}; it must be in (0, 1]")
 
     @property
     def most(self) -> float:
@@ -96,12 +108,14 @@ class Round:
             True
         """
         part, rare = self.pair.significant(0.1 * floor / self.rate)
+        # Rounded up; 1 stays 1, so that nothing changes where everyone is drawn.
+        chance = self.rate * (1.0 + 1e-14) * (self.drawn * (1.0 + 1e-14) if self.drawn < 1.0 else 1)
 
         def profile(epsilons: Floats) -> Floats:
             # Rounded down, as the divergence falls; components left out count as infinite losses.
             base = np.log1p(np.expm1(epsilons) / self.rate) * (1.0 - 1e-14)
             base = np.where(epsilons < self.most, base, math.inf)
-            return self.rate * (1.0 + 1e-14) * (part.profile(base) + rare)
+            return chance * (part.profile(base) + rare)
 
         exact = part.losses(_KNOTS)
         if exact is not None:

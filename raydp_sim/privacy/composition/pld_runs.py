@@ -1,5 +1,6 @@
 """Whole runs by privacy-loss distributions: what the bounds on named and any randomizers share."""
 
+from dataclasses import replace
 from typing import Any
 
 from raydp_sim.privacy.bound import Result, RunBound
@@ -31,12 +32,6 @@ class PldRun(RunBound):
     events = (Shuffle, SubsampledShuffle, SubsampledMultiMessage, CldpRound)
     sharp = True
 
-    def refuse_others(self, event: Any) -> None:
-        """Raise `Unsupported` for rounds in which clients send several of their points too."""
-        super().refuse_others(event)
-        if isinstance(event, CldpRound) and event.sampled_points > 1:
-            raise Unsupported(f"{self.name} is proved for one point per client and round")
-
     def compute(self, events: list[tuple[Any, int]], delta: float) -> Result:
         """Return the composed epsilon."""
         largest = max(_loss(event) for event, _ in events)
@@ -49,21 +44,26 @@ class PldRun(RunBound):
         return Result(compose_epsilon(rounds, delta))
 
     def _round(self, event: Any, times: int) -> Round:
-        clients = getattr(event, "clients", None)
+        clients, drawn = getattr(event, "clients", None), 1.0
         if isinstance(event, CldpRound):
             clients = event.clients * event.points
+            if event.sampled_points > 1:
+                # Only its own points hide a point; who is drawn decides whether anything is seen.
+                clients = event.sampled_clients * event.points
+                drawn = event.sampled_clients / event.clients
         name, alphabet = self.randomizer(event)
         if type(event) not in SHAPES:
             return report_round(event.losses, event.sampled, times, name, clients)
         messages = SHAPES[type(event)](event)[0]
-        return shuffle_round(event.epsilon0, messages, times, name, alphabet, clients)
+        found = shuffle_round(event.epsilon0, messages, times, name, alphabet, clients)
+        return found if drawn == 1.0 else replace(found, drawn=drawn)
 
     def _single(self, event: Any, delta: float) -> float:
-        # One sampled round needs rate times the delta of its shuffle, at log(1 + rate (e^e - 1)).
-        messages, rate, _ = SHAPES[type(event)](event)
-        if delta >= rate:
+        # One sampled round needs `chance` times the delta of its shuffle, at log(1 + rate (e^e-1)).
+        messages, rate, chance = SHAPES[type(event)](event)
+        if delta >= chance:
             return 0.0
-        return subsample(self.shuffle(event, messages, delta / rate), 0.0, rate)[0]
+        return subsample(self.shuffle(event, messages, delta / chance), 0.0, rate)[0]
 
     def randomizer(self, event: Any) -> tuple[str | None, int | None]:
         """Return the name and alphabet by which the pair is chosen; None: any randomizer."""

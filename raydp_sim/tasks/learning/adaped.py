@@ -47,6 +47,8 @@ class AdaPeD(ModelTask):
         psi: before the first round.
         psi_least: that psi is kept above after every step, which costs nothing.
         divergence: of what the two models predict: "forward", KL(common || personal), or "reverse".
+        loss: f_i over a batch: its "mean", which makes step sizes the same for any batch, or its
+            "sum", as the source writes it; what the models predict differs by a mean either way.
         batch: samples of a client in one step; all unless given.
         alone: whether every client also trains a model without the common one, to compare with.
         keep_personal: whether the personal models are written down at the end of the run.
@@ -90,6 +92,7 @@ class AdaPeD(ModelTask):
     psi: Positive = 2.0
     psi_least: Positive = 1e-3
     divergence: Literal["forward", "reverse"] = "forward"
+    loss: Literal["mean", "sum"] = "mean"
     batch: Annotated[int, Field(ge=1)] | None = None
     alone: bool = True
     keep_personal: bool = False
@@ -159,6 +162,8 @@ class AdaPeD(ModelTask):
             seen[-10] += int((randomizer.walk.total[rows, -1] >= most).sum())
             if alone is not None:
                 slope = local.slope(network, alone[rows], own).gradient
+                if self.loss == "sum":
+                    slope *= np.count_nonzero(own.weights, axis=1).astype(np.float32)[:, None]
                 alone[rows] -= np.float32(self.step_sizes[0]) * slope
         refuse_own(theta, told.rounds, self.step_field)
         after = {"theta": theta} | ({} if alone is None else {"alone": alone})
@@ -213,4 +218,4 @@ class AdaPeD(ModelTask):
 
     @property
     def _rule(self) -> Rule:
-        return Rule(self.step_sizes, self.psi_least, self.divergence)
+        return Rule(self.step_sizes, self.psi_least, self.divergence, self.loss)

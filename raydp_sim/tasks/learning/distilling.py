@@ -54,11 +54,13 @@ class Rule(NamedTuple):
         sizes: of steps of theta, mu and psi.
         psi_least: that psi is kept above.
         divergence: of the two models' predictions.
+        loss: of a personal model: the mean of its samples' losses, or their sum.
     """
 
     sizes: tuple[float, float, float]
     psi_least: float
     divergence: Literal["forward", "reverse"]
+    loss: Literal["mean", "sum"] = "mean"
 
     def most(self, psi: float) -> float:
         """Return the sum of directions by which psi has moved down to its least value."""
@@ -87,6 +89,8 @@ class Rule(NamedTuple):
         pull = self.apart(logits, common).personal / (2.0 * psi)[:, None, None]
         loss = cross_entropy(logits, own.labels)
         slopes = (loss.slopes + pull) * weights
+        if self.loss == "sum":
+            slopes = loss.slopes * (weights > 0.0) + pull * weights
         gradient = network.backward(theta, tape, slopes.astype(np.float32))
         found = Slope((loss.values * own.weights).sum(axis=1), gradient, logits)
         theta = theta - np.float32(self.sizes[0]) * gradient

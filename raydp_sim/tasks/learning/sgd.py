@@ -86,6 +86,9 @@ class CldpSgd(ModelTask):
         if setting.mechanism.guarantee == "shuffled-only":
             remedy = "task 'cldp-sgd' charges report by report, and one alone is not protected"
             raise bad_field("mechanism.kind", setting.mechanism.kind, remedy)
+        if setting.mechanism.inner_steps:
+            remedy = "task 'cldp-sgd' randomizes gradients once; use task dp-fedavg, or gaussian"
+            raise bad_field("mechanism.kind", setting.mechanism.kind, remedy)
         return super().plan(setting)
 
     def passes(self, setting: Setting) -> Passes:

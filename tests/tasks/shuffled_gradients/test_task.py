@@ -7,7 +7,7 @@ import pytest
 
 from raydp_sim.actors.shuffler import ShufflerActor
 from raydp_sim.cli.main import main
-from raydp_sim.errors import RunError
+from raydp_sim.errors import InputError, RunError
 from raydp_sim.mechanisms.central_epochs import CentralEpochs
 from raydp_sim.metrics import streams
 from raydp_sim.privacy.events import EpochRelease, GaussianRelease, SecretEpochRelease
@@ -288,3 +288,19 @@ def test_twice_the_noise_as_the_author_has_it() -> None:
         for each in (False, True)
     )
     assert twice.need_sigma() == pytest.approx(2.0 * usual.need_sigma())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("task", [{"kind": "mean"}, dict(TASK)], ids=lambda task: task["kind"])
+def test_what_is_private_is_the_tasks_to_say_and_no_files(task) -> None:
+    """With a share of 0 a release of another task would be charged as nothing at all."""
+    said = {"kind": "central-epochs", "radius": 3.0, "gradient_clip": 1.0, "sigma": 3.0}
+    document = gradients(mechanism={**said, "share": 0.0}) | {"task": task}
+    with pytest.raises(InputError, match=r"mechanism\.share is 0\.0; the task fills it in"):
+        parse(document)
+
+
+def test_a_mean_with_the_noise_of_a_step_is_not_said_to_be_amplified_by_steps(tmp_path) -> None:
+    said = {"kind": "central-epochs", "radius": 3.0, "gradient_clip": 1.0, "sigma": 3.0}
+    document = gradients(mechanism=said) | {"task": {"kind": "mean", "rounds": 2}}
+    privacy = run(parse(document), out=tmp_path / "run").summary["privacy"]
+    assert privacy["epsilon"] > 1.0 and privacy["amplification"]["used"] == "none"
