@@ -33,6 +33,7 @@ that of the common model on test samples, or of personal models on their clients
 of models that each client trained alone."""
 _PERSONAL = "personal_accuracy"
 _ALONE = "alone_accuracy"
+_ALIKE = 1.01  # lengths of reports that nobody would choose by
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, "0.3")
 
 
@@ -140,7 +141,7 @@ def _together(
 
 
 def draw(found: list[Outcome], path: Path) -> None:
-    """Draw accuracy against the bits of a report, or by setting where all reports are as long."""
+    """Draw accuracy against the bits of a report, or by setting where reports are about as long."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -148,7 +149,8 @@ def draw(found: list[Outcome], path: Path) -> None:
 
     figure, axis = plt.subplots(figsize=(8.5, 5.2), layout="constrained")
     shown = [each for each in found if each.accuracy is not None]
-    if len({each.bits for each in shown}) > 1:
+    lengths = [each.bits for each in shown]
+    if max(lengths) > _ALIKE * min(lengths):
         _against_bits(axis, shown)
     else:
         _by_setting(axis, shown)
@@ -198,7 +200,11 @@ def frontier(runs: list[Outcome]) -> list[Outcome]:
 
 
 def _by_setting(axis: Any, shown: list[Outcome]) -> None:
-    _dots(axis, list(range(len(shown))), shown, BLUE, None)
+    _dots(axis, list(range(len(shown))), shown, BLUE, "as trained")
+    alone = [(x, each.alone) for x, each in enumerate(shown) if each.alone is not None]
+    if alone:
+        axis.plot(*zip(*alone, strict=True), "_", ms=22, color=ORANGE, label="each client alone")
+        axis.legend(frameon=False)
     names = [each.setting for each in shown]
     axis.set_xticks(range(len(shown)), names, rotation=30, ha="right")
     axis.set(ylabel="accuracy on test samples")
