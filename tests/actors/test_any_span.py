@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from raydp_sim.actors.conductor import Conductor
@@ -21,7 +21,14 @@ from tests.actors.scrambled import Scrambled
 from tests.conftest import assert_identical, scenario, with_placement
 
 ROUNDS = 7
-DRAWN = {"max_examples": 12, "deadline": None, "derandomize": True}
+# How long something takes on a busy machine says nothing here.
+SLOW = [HealthCheck.too_slow]
+DRAWN = {
+    "max_examples": 12,
+    "deadline": None,
+    "derandomize": True,
+    "suppress_health_check": SLOW,
+}
 MECHANISMS = {
     "2rr": ({"kind": "2rr", "epsilon_local": 1.0}, {"kind": "bernoulli", "probability": 0.3}),
     "krr": (

@@ -90,6 +90,15 @@ def test_a_reader_is_handed_the_numbers_of_a_permuted_list_and_nothing_else(kind
         assert np.array_equal(counts, expected) and len(told.payload) == len(messages.payload)
 
 
+@pytest.mark.cluster
+@pytest.mark.parametrize("servers", ["actors", "driver"])
+def test_ray_gives_the_same(servers, tmp_path, ray_session):
+    run(case("rappor", "permuted"), out=tmp_path / "inline")
+    placed = {"backend": "ray", "clients_per_actor": 80, "span": 3, "servers": servers}
+    run(with_placement(case("rappor", "counts"), **placed), out=tmp_path / "ray")
+    assert_identical(tmp_path / "inline", tmp_path / "ray")
+
+
 @pytest.mark.parametrize("task", ["item-mean", "user-mean", "cldp-sgd"])
 def test_tasks_of_several_values_and_of_several_stages_get_the_same(task, tmp_path):
     """Also where most of 64 shufflers are sent nothing."""
