@@ -9,7 +9,7 @@ from raydp_sim.cli.reference import anchor
 from tests.docs.pages import PAGES, ROOT, prose
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-KNOWN = {"download.pytorch.org", "flower.ai", "github.com", "opacus.ai"}
+KNOWN = {"download.pytorch.org", "flower.ai", "github.com", "opacus.ai", "ray-project.github.io"}
 
 
 def anchors(page: str) -> set[str]:
@@ -35,7 +35,7 @@ def test_the_index_has_every_page() -> None:
 
 
 def test_only_public_sites_are_named() -> None:
-    """The projects that we are compared with, and PyTorch's index for ordinary machines."""
+    """Projects that we are compared with; where ordinary machines find PyTorch and KubeRay."""
     text = "\n".join(PAGES.values())
     assert set(re.findall(r"https?://([\w.-]+)", text)) <= KNOWN
     assert not re.search(r"/(?:work|home|root|tmp)/", text)
