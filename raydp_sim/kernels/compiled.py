@@ -4,6 +4,7 @@ Types and shapes are checked here, before C is entered; arrays that are not cont
 Where C has no loop for an argument (an alphabet of more than 32 bits, say), `plain` does the work.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -161,6 +162,17 @@ def buckets(key: Key, ids: Ids, draws: int) -> Octets:
     return out
 
 
+def dealt(
+    key: Key, clients: range, messages: int, apart: bool, kind: np.dtype[Any]
+) -> NDArray[Any]:
+    """Return the bucket of every message of a range of clients; see `plain.dealt`."""
+    if kind.char not in _SHORT:
+        return plain.dealt(key, clients, messages, apart, kind)
+    out = np.empty(len(clients) * messages, kind)
+    _compiled.dealt(*key, clients.start, len(clients), messages, apart, kind.itemsize, out)
+    return out
+
+
 def group(keys: NDArray[Any], groups: int, items: NDArray[Any] | None = None) -> Grouped:
     """Put items or row numbers group by group; see `plain.group`."""
     unfit = items is not None and items.dtype.char not in _SHORT
@@ -173,6 +185,19 @@ def group(keys: NDArray[Any], groups: int, items: NDArray[Any] | None = None) ->
     out, (sizes, room) = np.empty(len(keys), kind), np.empty((2, groups), np.int64)
     _compiled.group(keys, keys.itemsize, sizes, room, given, kind.itemsize, out)
     return Grouped(out, sizes)
+
+
+def merge(parts: Sequence[NDArray[Any]], sizes: Counts) -> NDArray[Any]:
+    """Put items of several that are grouped already together; see `plain.merge`."""
+    kind = parts[0].dtype
+    if kind.char not in _SHORT:
+        return plain.merge(parts, sizes)
+    sizes = _need("sizes", sizes, np.int64, (len(parts), sizes.shape[1]))
+    out, ends = np.empty(sum(map(len, parts)), kind), np.cumsum(sizes.sum(axis=0))
+    room = ends - sizes.sum(axis=0)
+    for part, each in zip(parts, sizes, strict=True):
+        _compiled.merge(_need("parts", part, kind, (len(part),)), kind.itemsize, each, room, out)
+    return out
 
 
 def shuffle(

@@ -65,6 +65,10 @@ def toss(kernels):
                 of = np.dtype(kind)
                 yield kernels.toss(KEY, ids(n), offset, chance, flip, gap, of)
                 yield kernels.toss(KEY, ids(n), None, chance, flip, gap, of)
+    chance = np.random.default_rng(3).random((70_001, 1))
+    one = np.array([0.25]), np.array([0.5]), np.dtype(np.uint8)
+    yield kernels.toss(KEY, ids(70_001), None, chance, *one)
+    yield kernels.toss(KEY, ids(70_001), np.ones((70_001, 1), np.int64), chance, *one)
 
 
 def picked(kernels):
@@ -77,6 +81,8 @@ def picked(kernels):
                 values = 2.0 * numbers(n, 10)  # some lie outside of [-1, 1]
                 blocks = (np.array(starts), high, 1.0, 0.5, flip, gap, of)
                 yield kernels.picked(KEY, MORE, ids(n), values, *blocks)
+    many = (np.zeros(1, np.int64), np.array([10.0]), 1.0, 0.5, np.array([0.1]), np.array([0.8]))
+    yield kernels.picked(KEY, MORE, ids(70_001), numbers(70_001, 10), *many, np.dtype(np.uint8))
 
 
 def wide(kernels):
@@ -129,6 +135,33 @@ def entries(kernels):
     yield kernels.entries(numbers(5, 64), numbers(64), np.arange(15).reshape(5, 3))
 
 
+def dealt(kernels):
+    for messages in (1, 2, 3, 4, 5, 6, 9, 10, 11, 20, 25, 128):
+        for first, last in ((0, 0), (0, 1), (7, 7), (3, 4), (0, 40), (13, 52), (2**32 - 9, 2**32)):
+            for apart in (False, True):
+                for kind in "BHIL"[messages > 4 and apart :]:
+                    of = np.dtype(kind)
+                    yield kernels.dealt(KEY, range(first, last), messages, apart, of)
+    yield kernels.dealt(KEY, range(5, 9000), 1, False, np.dtype(np.uint8))
+    yield kernels.dealt(KEY, range(1001, 4000), 4, True, np.dtype(np.uint8))
+
+
+def cuts(n):
+    return slice(0, n // 3), slice(n // 3, n // 3), slice(n // 3, n)
+
+
+def long_groups(kernels):
+    """Groups that take several turns, beside some that take one and some of nothing to do."""
+    draw = np.random.default_rng(7)
+    for lengths in ((6000,), (70_000, 1), (9000, 0, 1, 2, 4097, 17, 2048, 6001, 3, 9000, 4096)):
+        sizes = np.array(lengths)
+        seeds = draw.integers(0, 2**64, (len(lengths), 3), dtype=np.uint64)
+        for kind in (np.uint8, np.uint16, np.uint32, np.int64):
+            items = np.arange(sizes.sum()).astype(kind)
+            kernels.shuffle(items, np.cumsum(sizes) - sizes, sizes, seeds)
+            yield items
+
+
 def permuted(kernels):
     for n in (0, 1, 2, 3, 4, 5, 63, 64, 65, 1000, 70_001):
         draw = np.random.default_rng(n)
@@ -143,6 +176,9 @@ def permuted(kernels):
                 items = found.items.copy()
                 kernels.shuffle(items, np.cumsum(found.sizes) - found.sizes, found.sizes, seeds)
                 yield items
+                halves = [kernels.group(keys[cut], 70, given[cut]) for cut in cuts(n)]
+                sizes = np.stack([half.sizes for half in halves])
+                yield kernels.merge([half.items for half in halves], sizes)
             yield kernels.tally(keys, 64)
             yield kernels.tally(keys, 64, draw.integers(0, 3, n), 3)
             bits = draw.integers(0, 80, n)
@@ -156,9 +192,11 @@ CASES = {
     for each in (
         coefficients,
         coins,
+        dealt,
         draws,
         entries,
         gathered,
+        long_groups,
         permuted,
         picked,
         toss,

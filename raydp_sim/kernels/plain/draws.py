@@ -1,5 +1,6 @@
 """What messages are made of: sampled numbers, tossed bits, buckets and eight coins at a time."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from raydp_sim.kernels.types import CoinTables, Counts, Floats, Ids, Key, Octets
 _LANES = 10  # buckets (6 bits each) in one 64-bit word
 _BUCKETS = 64
 _UNDECIDED = 256
+# Messages tossed at a time, so that the arrays of one step stay in cache.
+_CACHED = 1 << 16
 # Bytes drawn at a time, so that the arrays of one step stay in cache.
 _BYTES = 1 << 17
 
@@ -42,14 +45,18 @@ def toss(
         gap: of every column.
         kind: unsigned, of the messages.
     """
-    bits = chance * gap
-    bits += flip
-    shown = uniforms(key, ids, len(flip)) < bits
-    if offset is None:
-        return shown.astype(kind)
-    sent = offset + offset
-    sent += shown
-    return sent.astype(kind)
+    out = np.empty((len(ids), len(flip)), kind)
+    for rows in _pieces(len(ids), len(flip)):
+        bits = chance[rows] * gap
+        bits += flip
+        shown = uniforms(key, ids[rows], len(flip)) < bits
+        if offset is None:
+            out[rows] = shown
+        else:
+            sent = offset[rows] + offset[rows]
+            sent += shown
+            out[rows] = sent
+    return out
 
 
 def picked(
@@ -87,13 +94,23 @@ def picked(
     """
     if len(values) and ((starts < 0) | (high < 1.0) | (starts + high > values.shape[1])).any():
         raise ValueError(f"a block reaches past {values.shape[1]} coordinates")
-    offset = sample(index, ids, high)
-    begin = np.arange(len(ids))[:, None] * values.shape[1]
-    z = values.reshape(-1).take(offset + (starts + begin))
-    z += shift
-    z *= scale
-    np.clip(z, 0.0, 1.0, out=z)
-    return toss(key, ids, offset, z, flip, gap, kind)
+    out, flat = np.empty((len(ids), len(high)), kind), values.reshape(-1)
+    for rows in _pieces(len(ids), len(high)):
+        offset = sample(index, ids[rows], high)
+        begin = np.arange(rows.start, rows.start + len(offset))[:, None] * values.shape[1]
+        z = flat.take(offset + (starts + begin))
+        z += shift
+        z *= scale
+        np.clip(z, 0.0, 1.0, out=z)
+        out[rows] = toss(key, ids[rows], offset, z, flip, gap, kind)
+    return out
+
+
+def _pieces(rows: int, draws: int) -> Iterator[slice]:
+    """Cut rows, so that the arrays of one step stay in cache."""
+    step = max(1, _CACHED // max(1, draws))
+    for first in range(0, rows, step):
+        yield slice(first, first + step)
 
 
 def buckets(key: Key, ids: Ids, draws: int) -> Octets:
@@ -104,6 +121,32 @@ def buckets(key: Key, ids: Ids, draws: int) -> Octets:
         half, shift = (high, 26 - 6 * lane) if lane < 5 else (low, 26 - 6 * (lane - 5))
         out[..., lane] = (half >> np.uint32(shift)) & np.uint32(_BUCKETS - 1)
     return out.reshape(len(high), draws * _LANES)
+
+
+def dealt(
+    key: Key, clients: range, messages: int, apart: bool, kind: np.dtype[Any]
+) -> NDArray[Any]:
+    """Return the bucket of every message of a range of clients, flat, client by client.
+
+    A word serves ten messages: several clients' if they send few, else several of one client's. The
+    word of a client is a function of its id alone.
+
+    Args:
+        key: of the words.
+        clients: a range of ids.
+        messages: of each.
+        apart: whether every message of a report has 64 numbers of its own, the next ones.
+        kind: unsigned, of the numbers.
+    """
+    share, draws = max(1, _LANES // messages), -(-messages // _LANES)
+    first, last = clients.start // share, -(-clients.stop // share)
+    lanes = buckets(key, np.arange(first, last, dtype=np.uint32), draws)
+    rows = lanes[:, : share * messages].reshape(-1, messages)
+    start = clients.start - first * share
+    found = rows[start : start + len(clients)].astype(kind)
+    if apart:
+        found += np.arange(messages, dtype=kind) * kind.type(_BUCKETS)
+    return found.reshape(-1)
 
 
 def coins(key: Key, more: Key, ids: Ids, octets: int, tables: CoinTables) -> Thrown:

@@ -1,5 +1,6 @@
 """Stable grouping, shuffling inside groups, and histograms."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,27 @@ def group(keys: NDArray[Any], groups: int, items: NDArray[Any] | None = None) ->
     order = np.argsort(keys, kind="stable")
     sizes = np.bincount(keys, minlength=groups)
     return Grouped(order if items is None else items[order], sizes)
+
+
+def merge(parts: Sequence[NDArray[Any]], sizes: Counts) -> NDArray[Any]:
+    """Put items of several that are grouped already together, group by group.
+
+    Args:
+        parts: numbers of one type, each in the order of its groups.
+        sizes: how many of every group each part has, (parts, groups).
+
+    Raises:
+        ValueError: where a part is longer or shorter than its groups.
+    """
+    if any(len(part) != each.sum() for part, each in zip(parts, sizes, strict=True)):
+        raise ValueError("sizes of arrays do not fit each other")
+    ends = [np.cumsum(each) for each in sizes]
+    runs = [
+        part[end[group] - each[group] : end[group]]
+        for group in range(sizes.shape[1])
+        for part, end, each in zip(parts, ends, sizes, strict=True)
+    ]
+    return np.concatenate(runs)
 
 
 def shuffle(

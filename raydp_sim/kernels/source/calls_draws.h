@@ -151,3 +151,22 @@ static PyObject *py_buckets(PyObject *self, PyObject *args) {
     if (fits) RUN(buckets(AT(0), n, (size_t)draws, key, AT(1)));
     return done(&held, fits);
 }
+
+static PyObject *py_dealt(PyObject *self, PyObject *args) {
+    Held held = {.count = 1};
+    Key key;
+    uint32_t first;
+    Py_ssize_t clients, messages, width;
+    int apart;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "IIInnpnw*", &key.first, &key.second, &first, &clients, &messages,
+                          &apart, &width, VIEW(0)))
+        return NULL;
+    const int sound = clients >= 0 && clients <= (Py_ssize_t)UINT32_MAX && messages >= 1 &&
+                      messages <= 1 << 16 && (width == 1 || width == 2 || width == 4);
+    const int fits = sound && items(&held, 0, (size_t)width) == (size_t)clients * (size_t)messages;
+    if (fits) {
+        RUN(dealt(first, (size_t)clients, (size_t)messages, apart, key, (size_t)width, AT(0)));
+    }
+    return done(&held, fits);
+}

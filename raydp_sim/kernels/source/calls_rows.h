@@ -72,6 +72,30 @@ static PyObject *py_group(PyObject *self, PyObject *args) {
     return done(&held, fits);
 }
 
+/* Copy what is grouped already to where `next` says, and say there where it ends. */
+static PyObject *py_merge(PyObject *self, PyObject *args) {
+    Held held = {.count = 4};
+    Py_ssize_t size;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "y*ny*w*w*", VIEW(0), &size, VIEW(1), VIEW(2), VIEW(3))) return NULL;
+    int fits = width_fits(size);
+    const size_t groups = items(&held, 1, 8);
+    fits = fits && items(&held, 2, 8) == groups;
+    if (fits) {
+        const int64_t *sizes = AT(1), *next = AT(2);
+        int64_t left = (int64_t)items(&held, 0, (size_t)size);
+        const int64_t all = (int64_t)items(&held, 3, (size_t)size);
+        for (size_t group = 0; fits && group < groups; group++) {
+            fits = sizes[group] >= 0 && sizes[group] <= left && next[group] >= 0 &&
+                   next[group] <= all && sizes[group] <= all - next[group];
+            left -= sizes[group];
+        }
+        fits = fits && left == 0;
+        if (fits) RUN(merge(AT(0), (size_t)size, sizes, groups, AT(2), AT(3)));
+    }
+    return done(&held, fits);
+}
+
 static PyObject *py_shuffle(PyObject *self, PyObject *args) {
     Held held = {.count = 4};
     Py_ssize_t size;

@@ -10,11 +10,20 @@
 #if defined(_MSC_VER)
 #define RESTRICT __restrict
 #define PREFETCH(place) ((void)(place))
+#define PREFETCH_WRITE(place) ((void)(place))
 #define ALIGNED(bytes) __declspec(align(bytes))
 #else
 #define RESTRICT __restrict__
 #define PREFETCH(place) __builtin_prefetch(place)
+#define PREFETCH_WRITE(place) __builtin_prefetch(place, 1)
 #define ALIGNED(bytes) __attribute__((aligned(bytes)))
+#endif
+
+/* Whether the lowest byte of a number comes first. */
+#if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__)
+#define LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+#else
+#define LITTLE 0
 #endif
 
 /* Vectors written as such; other compilers take the plain loops, which give the same numbers. */
@@ -56,12 +65,16 @@ typedef struct {
                     const uint8_t *table, const uint8_t *open, const uint64_t *ends,
                     uint8_t *out);
     void (*buckets)(const uint32_t *ids, size_t n, size_t draws, Key key, uint8_t *out);
+    void (*dealt)(uint32_t first, size_t clients, size_t messages, int apart, Key key, size_t width,
+                  void *out);
     int (*tally)(const int64_t *index, const void *symbols, size_t width, size_t n, size_t rows,
                  size_t alphabet, int64_t *counts);
     int (*mark)(uint8_t *rows, size_t n, size_t octets, const int64_t *bit);
     int (*sizes)(const void *keys, size_t width, size_t n, size_t groups, int64_t *counts);
     void (*place)(const void *keys, size_t width, size_t n, int64_t *next, const void *given,
                   size_t size, void *out);
+    void (*merge)(const void *items, size_t size, const int64_t *sizes, size_t groups,
+                  int64_t *next, void *out);
     void (*dots)(const double *one, const double *other, size_t n, size_t d, double *out);
     void (*shuffles)(void *items, size_t size, const int64_t *starts, const int64_t *lengths,
                      size_t groups, const uint64_t *seeds);

@@ -129,6 +129,80 @@ static void F(buckets)(const uint32_t *ids, size_t n, size_t draws, Key key, uin
     }
 }
 
+/* The bucket of every message of a range of clients, from words that short reports share: of ten
+   lanes, as many whole reports as fit, or else ten messages of one. With `apart` the next 64 numbers
+   are for the next message of a report. */
+#define LANE(lane) (((lane) < 5 ? high >> (26 - 6 * (lane)) : low >> (56 - 6 * (lane))) & 63)
+#define DEAL(Item)                                                                                 \
+    for (size_t i = 0; i < some; i++) {                                                            \
+        const uint32_t high = x0[i], low = x1[i];                                                  \
+        const size_t begin = 10 * word, lanes = full - begin < 10 ? full - begin : 10;             \
+        for (size_t lane = 0; lane < lanes; lane++, at++) {                                        \
+            const uint32_t more = each * (uint32_t)((begin + lane) % messages);                    \
+            if (at >= skip && at - skip < total) ((Item *)out)[at - skip] = (Item)(LANE(lane) + more); \
+        }                                                                                          \
+        if (++word == words) word = 0;                                                             \
+    }
+
+/* Write the lanes of whole words as bytes, each word's at most ten behind those before. */
+static void F(lanes)(const uint32_t *RESTRICT x0, const uint32_t *RESTRICT x1, size_t n,
+                     size_t lanes, const uint32_t *more, uint8_t *RESTRICT out) {
+    ALIGNED(64) uint32_t first[BLOCK], second[BLOCK], third[BLOCK];
+    const uint32_t a = more[0], b = more[1], c = more[2];
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t high = x0[i], low = x1[i];
+        first[i] = (LANE(0) | LANE(1) << 8 | LANE(2) << 16 | LANE(3) << 24) + a;
+        second[i] = (LANE(4) | LANE(5) << 8 | LANE(6) << 16 | LANE(7) << 24) + b;
+        third[i] = (LANE(8) | LANE(9) << 8) + c;
+    }
+    /* What is written beyond a word's own lanes is the next one's to write. */
+    for (size_t i = 0; i < n; i++) {
+        memcpy(out + lanes * i, first + i, 4);
+        memcpy(out + lanes * i + 4, second + i, 4);
+        memcpy(out + lanes * i + 8, third + i, 2);
+    }
+}
+
+static void F(dealt)(uint32_t first, size_t clients, size_t messages, int apart, Key key,
+                     size_t width, void *out) {
+    ALIGNED(64) uint32_t x0[BLOCK], x1[BLOCK];
+    const size_t share = messages > 10 ? 1 : 10 / messages, words = (messages + 9) / 10;
+    const size_t full = share * messages, total = clients * messages;
+    const size_t skip = first % share * messages;
+    const size_t rows = total ? (skip + total + full - 1) / full : 0;
+    const uint32_t each = apart ? 64 : 0;
+    uint32_t next = (uint32_t)(first / share), more[3] = {0, 0, 0};
+    size_t word = 0, drawn = 0, at = 0;
+    for (size_t lane = 0; lane < 10; lane++) {
+        more[lane / 4] |= (each * (uint32_t)(lane % messages) & 255) << (8 * (lane % 4));
+    }
+    for (size_t done = 0; done < rows * words; done += BLOCK) {
+        const size_t some = rows * words - done < BLOCK ? rows * words - done : BLOCK;
+        for (size_t i = 0; i < some; i++) {
+            x0[i] = next;
+            x1[i] = (uint32_t)drawn;
+            if (++drawn == words) {
+                drawn = 0;
+                next++;
+            }
+        }
+        F(encrypt)(x0, x1, some, key);
+        if (LITTLE && width == 1 && words == 1 && at >= skip &&
+            at - skip + full * some + 10 <= total) {
+            F(lanes)(x0, x1, some, full, more, (uint8_t *)out + (at - skip));
+            at += full * some;
+        } else if (width == 1) {
+            DEAL(uint8_t)
+        } else if (width == 2) {
+            DEAL(uint16_t)
+        } else {
+            DEAL(uint32_t)
+        }
+    }
+}
+#undef DEAL
+#undef LANE
+
 /* Bytes whose cell an end of an interval cuts, decided many at a time. */
 typedef struct {
     size_t count, ties;

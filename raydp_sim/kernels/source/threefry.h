@@ -1,29 +1,67 @@
 /* Threefry-2x32 with 20 rounds (Salmon et al. 2011), and what is made of its words. */
 
 #define ROUND(turn)                                                                                \
-    a += b;                                                                                        \
-    b = (b << (turn)) | (b >> (32 - (turn)));                                                      \
-    b ^= a;
+    EACH a[k] += b[k];                                                                             \
+    EACH b[k] = (b[k] << (turn)) | (b[k] >> (32 - (turn)));                                        \
+    EACH b[k] ^= a[k];
+#define ADD(one, other, count)                                                                     \
+    EACH a[k] += (one);                                                                            \
+    EACH b[k] += (other) + (count);
 #define FOUR_EVEN ROUND(13) ROUND(15) ROUND(26) ROUND(6)
 #define FOUR_ODD ROUND(17) ROUND(29) ROUND(16) ROUND(24)
+#define TWENTY                                                                                     \
+    ADD(k0, k1, 0u)                                                                                \
+    FOUR_EVEN ADD(k1, k2, 1u)                                                                      \
+    FOUR_ODD ADD(k2, k0, 2u)                                                                       \
+    FOUR_EVEN ADD(k0, k1, 3u)                                                                      \
+    FOUR_ODD ADD(k1, k2, 4u)                                                                       \
+    FOUR_EVEN ADD(k2, k0, 5u)
+
+#ifdef VECTORS
+/* Several registers side by side: in each, every step waits for the one before. */
+#define SIDES 4
+typedef uint32_t F(Words) __attribute__((vector_size(REGISTER)));
+#endif
 
 static void F(encrypt)(uint32_t *RESTRICT x0, uint32_t *RESTRICT x1, size_t n, Key key) {
     const uint32_t k0 = key.first, k1 = key.second, k2 = 0x1BD11BDAu ^ k0 ^ k1;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t a = x0[i] + k0, b = x1[i] + k1;
-        FOUR_EVEN a += k1, b += k2 + 1u;
-        FOUR_ODD a += k2, b += k0 + 2u;
-        FOUR_EVEN a += k0, b += k1 + 3u;
-        FOUR_ODD a += k1, b += k2 + 4u;
-        FOUR_EVEN a += k2, b += k0 + 5u;
-        x0[i] = a;
-        x1[i] = b;
+    size_t i = 0;
+#ifdef VECTORS
+#define EACH for (int k = 0; k < SIDES; k++)
+    F(Words) a[SIDES], b[SIDES];
+    const size_t together = SIDES * REGISTER / sizeof *x0;
+    for (; i + together <= n; i += together) {
+        memcpy(a, x0 + i, sizeof a);
+        memcpy(b, x1 + i, sizeof b);
+        TWENTY
+        memcpy(x0 + i, a, sizeof a);
+        memcpy(x1 + i, b, sizeof b);
     }
+    if (i < n) {
+        memset(a, 0, sizeof a);
+        memset(b, 0, sizeof b);
+        memcpy(a, x0 + i, (n - i) * sizeof *x0);
+        memcpy(b, x1 + i, (n - i) * sizeof *x1);
+        TWENTY
+        memcpy(x0 + i, a, (n - i) * sizeof *x0);
+        memcpy(x1 + i, b, (n - i) * sizeof *x1);
+    }
+#undef SIDES
+#else
+#define EACH for (int k = 0; k < 1; k++)
+    for (; i < n; i++) {
+        uint32_t *a = x0 + i, *b = x1 + i;
+        TWENTY
+    }
+#endif
+#undef EACH
 }
 
 #undef ROUND
+#undef ADD
 #undef FOUR_EVEN
 #undef FOUR_ODD
+#undef TWENTY
 
 /* Write the counters of whole rows; with a constant number of draws this is a few wide stores. */
 #define FILL(count)                                                                                \

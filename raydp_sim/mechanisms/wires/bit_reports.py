@@ -133,9 +133,13 @@ class BitReports:
         A fractional bit is a probability: rounding it at random and flipping the outcome is one
         comparison of one uniform with flip + gap * bit.
         """
-        out = np.empty((clients, self.messages), self.dtype)
-        start = np.tile(self.blocks.starts, self.levels)
         flip, gap = (np.repeat(each, self.blocks.count) for each in (self.flips, self.gaps))
+        if self.messages == self.blocks.width == 1 and not self.blocks.padded:
+            # One bit, which is all there is: nothing is computed that has to stay in cache.
+            bits = bits_at(slice(0, clients), np.broadcast_to(self._starts, (clients, 1)))
+            return kernels.toss(stream.key("flip"), stream.ids, None, bits, flip, gap, self.dtype)
+        out = np.empty((clients, self.messages), self.dtype)
+        start = self._starts
         step = max(1, _CHUNK // self.messages)
         for first in range(0, clients, step):
             rows = slice(first, min(first + step, clients))
@@ -154,21 +158,19 @@ class BitReports:
             out[rows] = kernels.toss(key, part.ids, offset, bits, flip, gap, self.dtype)
         return out
 
+    @cached_property
+    def _starts(self) -> Counts:
+        return np.tile(self.blocks.starts, self.levels)
+
     def pick(self, values: Floats, radius: float, stream: ClientStream) -> NDArray[Any]:
         """Sample coordinates of vectors in [-radius, radius]^d and toss their bits, in one go.
 
         What `randomize` does with `linf.to_unit`, where there is one level and no padding.
         """
-        out = np.empty((len(values), self.messages), self.dtype)
         high, starts = self.blocks.lengths.astype(np.float64), self.blocks.starts
         flip, gap = (np.repeat(each, self.blocks.count) for each in (self.flips, self.gaps))
-        keys, step = (stream.key("index"), stream.key("flip")), max(1, _CHUNK // self.messages)
-        unit = (radius, 0.5 / radius)
-        for first in range(0, len(values), step):
-            rows = slice(first, first + step)
-            ids, held = stream.ids[rows], values[rows]
-            out[rows] = kernels.picked(*keys, ids, held, starts, high, *unit, flip, gap, self.dtype)
-        return out
+        place = (stream.key("index"), stream.key("flip"), stream.ids, values, starts, high)
+        return kernels.picked(*place, radius, 0.5 / radius, flip, gap, self.dtype)
 
     # The decoder and its error. `bits` are (clients, dimension), one array per level.
 
