@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import psutil
 
+from raydp_sim.actors.room import keep_freed
+
 Actor = Any
 Ref = Any
 
@@ -84,6 +86,7 @@ class Inline:
 
     def spawn(self, cls: type, *args: Any, anywhere: bool = False) -> Actor:
         """Make an object."""
+        keep_freed()
         return cls(*args)
 
     def call(self, actor: Actor, method: str, *args: Any, returns: int = 1) -> tuple[Ref, ...]:

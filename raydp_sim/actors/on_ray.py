@@ -22,6 +22,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raydp_sim.actors.backend import Actor, Lost, Ref
 from raydp_sim.actors.cluster import LOOK_SECONDS, Heart, answers
+from raydp_sim.actors.room import keep_freed
 from raydp_sim.errors import InputError, RunError
 
 _GONE = (
@@ -76,6 +77,7 @@ class OnRay:
         # Ray's own events of every call cost a tenth of the call, and nobody reads them.
         options = {"num_cpus": 0, "max_restarts": 0, "enable_task_events": False}
         actor = remote.options(**options, scheduling_strategy=place).remote(*args)
+        actor.__ray_call__.remote(_settled)
         self._kinds[actor] = (cls, anywhere)
         return actor
 
@@ -184,6 +186,10 @@ def told(failure: BaseException) -> BaseException:
     made = RunError(f"an actor failed: {failure!r}")
     made.__cause__ = failure
     return made
+
+
+def _settled(actor: Any) -> None:
+    keep_freed()
 
 
 def _emptied(actor: Any) -> None:
