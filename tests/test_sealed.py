@@ -6,6 +6,7 @@ import pytest
 from raydp_sim.errors import RunError
 from raydp_sim.random import Stream
 from raydp_sim.stream.batches import Listed, Recorded, Reports
+from raydp_sim.stream.buckets import draw_buckets
 from raydp_sim.stream.sealed import (
     Promotion,
     Records,
@@ -16,7 +17,7 @@ from raydp_sim.stream.sealed import (
     seal,
     secret_of,
 )
-from raydp_sim.stream.shuffle import draw_buckets, gather, interleave, permute
+from raydp_sim.stream.shuffle import gather, interleave, permute
 
 LOCKS = [lock_of("one"), lock_of("two")]
 

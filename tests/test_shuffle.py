@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2
 
 from raydp_sim.random import Stream
-from raydp_sim.stream import shuffle
+from raydp_sim.stream import buckets, shuffle
 from raydp_sim.stream.batches import BUCKETS, Everyone, Listed, Reports, Summed
 
 FALSE_ALARM = 1e-7
@@ -16,7 +16,7 @@ FALSE_ALARM = 1e-7
 
 def reports(ids, messages=1, release=0, source=0, epoch=0, payload=None, stream=None):
     ids = np.asarray(ids, dtype=np.uint32)
-    bucket = shuffle.draw_buckets(stream or Stream(5).at(release), ids, messages).reshape(-1)
+    bucket = buckets.draw_buckets(stream or Stream(5).at(release), ids, messages).reshape(-1)
     client = np.repeat(ids, messages)
     sequence = np.tile(np.arange(messages, dtype=np.uint16), len(ids))
     if payload is None:
@@ -141,17 +141,17 @@ def test_with_one_shuffler_for_all_messages_no_row_tells_its_index():
 def test_buckets_do_not_depend_on_which_clients_share_the_call(messages):
     stream = Stream(3).at("bucket", 9)
     ids = np.arange(1000, 1400, dtype=np.uint32)
-    dense = shuffle.draw_buckets(stream, ids, messages)
+    dense = buckets.draw_buckets(stream, ids, messages)
     scattered = np.array([3, 77, 201, 399])
     assert dense.shape == (400, messages) and dense.max() < BUCKETS
-    assert np.array_equal(shuffle.draw_buckets(stream, ids[scattered], messages), dense[scattered])
+    assert np.array_equal(buckets.draw_buckets(stream, ids[scattered], messages), dense[scattered])
     for row in (0, 5, 399):
-        assert np.array_equal(shuffle.draw_buckets(stream, ids[[row]], messages)[0], dense[row])
+        assert np.array_equal(buckets.draw_buckets(stream, ids[[row]], messages)[0], dense[row])
 
 
 def test_buckets_are_uniform_and_independent_across_messages():
     """Chi-square on 64 buckets and on 64 x 64 pairs; false alarm 1e-7 each."""
-    drawn = shuffle.draw_buckets(Stream(3), np.arange(200_000, dtype=np.uint32), 2)
+    drawn = buckets.draw_buckets(Stream(3), np.arange(200_000, dtype=np.uint32), 2)
     for cells, counts in (
         (64, np.bincount(drawn.reshape(-1), minlength=64)),
         (4096, np.bincount(drawn[:, 0].astype(int) * 64 + drawn[:, 1], minlength=4096)),
@@ -253,3 +253,62 @@ def test_a_range_and_a_list_gather_together():
     whole = reports(range(100), 2)
     gathered = shuffle.gather([dense(0, 60, whole=whole), rows(whole, slice(120, 200))])
     assert np.array_equal(gathered.payload, whole.payload)
+
+
+def in_runs(whole, first, last, messages, routing):
+    """The same rows, put group by group by whoever holds them."""
+    cut = slice(first * messages, last * messages)
+    senders, nobody = Everyone(range(first, last), messages), np.empty(0, np.uint8)
+    batch = Reports(0, 0, 0, senders, nobody, whole.payload[cut])
+    logical = messages if routing == "per-index" else 1
+    return buckets.in_runs(batch, Stream(5).at(0), logical)
+
+
+def symbols(clients, messages):
+    drawn = np.random.default_rng(1).integers(0, 200, clients * messages)
+    return reports(range(clients), messages, payload=drawn.astype(np.uint8))
+
+
+@pytest.mark.parametrize("routing", ["per-index", "single"])
+@pytest.mark.parametrize("messages", [1, 3, 4, 12])
+def test_rows_in_runs_come_out_as_rows_with_their_buckets(messages, routing):
+    whole = symbols(7003, messages)
+    expected = shuffle.permute(0, shuffle.gather([whole]), messages, routing, Stream(3))
+    for cuts in ([0, 7003], [0, 13, 5000, 7003]):
+        parts = [in_runs(whole, *cut, messages, routing) for cut in pairwise(cuts)]
+        assert all(len(part.bucket) == 0 for part in parts)
+        gathered = shuffle.gather(reversed(parts))
+        assert gathered.sizes is not None and gathered.senders.clients == range(7003)
+        found = shuffle.permute(0, gathered, messages, routing, Stream(3))
+        assert np.array_equal(found.payload, expected.payload)
+        assert np.array_equal(found.groups, expected.groups)
+        assert np.array_equal(found.lengths, expected.lengths)
+
+
+@pytest.mark.parametrize(
+    "cuts", [((0, 600), (500, 1000)), ((0, 1000), (0, 1000)), ((0, 7), (9, 70))]
+)
+def test_runs_that_overlap_or_leave_gaps_are_listed(cuts):
+    whole = symbols(1000, 2)
+    for routing in ("per-index", "single"):
+        runs = shuffle.gather([in_runs(whole, *cut, 2, routing) for cut in cuts])
+        listed = shuffle.gather([dense(*cut, whole=whole) for cut in cuts])
+        assert runs.sizes is None and runs.duplicates == listed.duplicates
+        assert np.array_equal(runs.bucket, listed.bucket)
+        assert np.array_equal(runs.payload, listed.payload)
+
+
+def test_runs_and_rows_gather_together():
+    whole = symbols(1000, 2)
+    gathered = shuffle.gather([in_runs(whole, 0, 600, 2, "single"), dense(600, 1000, whole=whole)])
+    assert np.array_equal(gathered.payload, whole.payload)
+    assert np.array_equal(gathered.bucket, whole.bucket)
+
+
+def test_only_many_short_rows_travel_in_runs():
+    everyone, short = Everyone(range(5000), 1), np.zeros(5000, np.uint8)
+    assert buckets.worth_running(everyone, short, 1)
+    assert not buckets.worth_running(Everyone(range(500), 1), short[:500], 1)
+    assert not buckets.worth_running(everyone, short[:, None], 1)
+    assert not buckets.worth_running(everyone, short.astype(np.float64), 1)
+    assert not buckets.worth_running(everyone, Summed((), 5000), 1)

@@ -15,14 +15,15 @@ from raydp_sim.actors.seeds import opened, readers_seed
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.leveled import Leveled
+from raydp_sim.population.participation.all import All
 from raydp_sim.population.participation.base import Rounds
 from raydp_sim.random import Ids, Stream
 from raydp_sim.scenario import Scenario
 from raydp_sim.scenario.bound import setting_of
 from raydp_sim.schedule.batch import Cohort, Cohorts, cohort_of
 from raydp_sim.stream.batches import Everyone, Listed, Reports, Summed
+from raydp_sim.stream.buckets import draw_buckets, in_runs, worth_running
 from raydp_sim.stream.sealed import Posted
-from raydp_sim.stream.shuffle import draw_buckets
 from raydp_sim.tasks.base import Arrays, Ask, Floats
 
 
@@ -114,7 +115,8 @@ class ClientActor:
         mechanism = by_version[release].mechanism
         collected = payloads(self.scenario.task, mechanism, copies, self.room)
         made = self.answers.give(release, by_version, rows, stale, slots, weigh, collected)
-        batch = self._batch(release, rows, made.owner, made.payload, mechanism.messages_per_report)
+        one_by_one = copies or shufflers > 1 or slots is not None or self.sealing is not None
+        batch = self._batch(release, rows, made, mechanism, one_by_one)
         posted: list[Posted] = []
         if self.sealing is not None:
             batch, posted = self._sealed(self.sealing, rows, made, mechanism, batch)
@@ -193,42 +195,50 @@ class ClientActor:
         """Return the state of these clients, for a checkpoint."""
         return {**self.answers.memory, **self.own}
 
-    def _batch(self, release: int, rows: Any, owner: Any, payload: Any, messages: int) -> Reports:
-        """Put a bucket and a sender to every message."""
-        ids = self.ids[rows]
+    def _batch(
+        self, release: int, rows: Any, made: Given, mechanism: Any, one_by_one: bool
+    ) -> Reports:
+        """Put a bucket and a sender to every message, unless all of them can travel in runs."""
+        ids, owner, messages = self.ids[rows], made.owner, mechanism.messages_per_report
         sender = ids if owner is None else ids[owner]
         rank = None if owner is None else rank_of(owner)
         values = 1 if rank is None else int(rank.max(initial=0)) + 1
         if values * messages > 1 << 16:
             raise InputError(f"a client sends {values} values of {messages} messages, over 65536")
-        bucket = self._buckets(release, sender, rank, values, messages).reshape(-1)
+        place, payload = (release, self.source, self.epoch), made.payload
+        if not isinstance(payload, Summed):
+            payload = payload.reshape(len(sender) * messages, *payload.shape[2:])
+        shuffle, drawn = self.scenario.shuffle, self.stream.at("bucket", release)
+        alone = shuffle.output == "counts" and shuffle.shufflers == 1
+        shuffled = self.scenario.trust_model.shuffled and not alone
         senders: Any
         if isinstance(rows, slice) and owner is None:
             senders = Everyone(range(int(self.ids[0]), int(self.ids[-1]) + 1), messages)
+            logical = messages if mechanism.routing == "per-index" else 1
+            if shuffled and not one_by_one and worth_running(senders, payload, logical):
+                batch = Reports(*place, senders, np.empty(0, np.uint8), payload)
+                return in_runs(batch, drawn, logical)
         else:
             if rank is None:
                 rank = np.zeros(len(ids), np.int64)
             sequence = rank[:, None] * messages + np.arange(messages)
             columns = np.repeat(sender, messages), sequence.astype(np.uint16).reshape(-1)
             senders = Listed(*columns)
-        if not isinstance(payload, Summed):
-            payload = payload.reshape(len(bucket), *payload.shape[2:])
-        return Reports(release, self.source, self.epoch, senders, bucket, payload)
+        if shuffled:
+            bucket = self._buckets(drawn, sender, rank, values, messages).reshape(-1)
+        else:
+            bucket = np.zeros(len(senders) if one_by_one else 0, np.uint8)
+        return Reports(*place, senders, bucket, payload)
 
     def _buckets(
         self,
-        release: int,
+        place: Stream,
         sender: Ids,
         rank: NDArray[np.int64] | None,
         values: int,
         messages: int,
     ) -> NDArray[np.uint8]:
         """Draw buckets from client, value and message alone, in whatever company they are."""
-        shuffle = self.scenario.shuffle
-        alone = shuffle.output == "counts" and shuffle.shufflers == 1
-        if alone or not self.scenario.trust_model.shuffled:
-            return np.zeros((len(sender), messages), np.uint8)
-        place = self.stream.at("bucket", release)
         if values == 1:
             return draw_buckets(place, sender, messages)
         bucket = np.empty((len(sender), messages), np.uint8)
@@ -253,9 +263,11 @@ class ClientActor:
             if len(chosen) == len(self.ids):
                 return slice(None), stale
             return chosen - self.ids[0], stale
-        there = scenario.population.available(self.ids, time, self.stream)
         policy = scenario.participation
         assert isinstance(policy, Rounds)  # others are planned
+        if scenario.population.everyone and type(policy).joins is All.joins:
+            return slice(None), None
+        there = scenario.population.available(self.ids, time, self.stream)
         joins = policy.joins(self.ids, self.stream.at("participation", release))
         joined = there & joins
         return slice(None) if joined.all() else np.flatnonzero(joined), None

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.random import Ids
+from raydp_sim.random import Ids, Stream
 from raydp_sim.stream.sealed import Promotion, Records
 
 BUCKETS = 64
@@ -97,17 +97,34 @@ class Summed:
 
 
 @dataclass(frozen=True, eq=False)
+class Runs:
+    """How rows come that are in the order of their groups, (logical shuffler) * 64 + bucket.
+
+    Attributes:
+        sizes: rows of each group; inside of one they are in (client, sequence) order.
+        place: where the buckets were drawn; drawn again they say whose each row is.
+    """
+
+    sizes: NDArray[np.int64]
+    place: Stream
+
+
+@dataclass(frozen=True, eq=False)
 class Reports:
     """Messages on their way to whoever collects them, one row each, in (client, sequence) order.
+
+    Or else, where all clients of a range sent whole reports, group by group: see `runs`.
 
     Attributes:
         release: the release they answer.
         source: which placement of clients sent them.
         epoch: how often that placement has been respawned; an older one is a zombie.
         senders: who sent each row.
-        bucket: the shuffle bucket of each row (0 everywhere outside the shuffle model).
+        bucket: the shuffle bucket of each row; empty where rows are in runs, and where nobody
+            shuffles.
         payload: what the mechanism sent; sums of it where a trusted server adds up as they are.
         slot: of each row, for readers without a shuffler: the server has assigned it.
+        runs: of rows that come group by group.
         records: where readers hold keys, what links them to the rows.
         promotions: sealed keys for rows of earlier releases.
     """
@@ -121,6 +138,7 @@ class Reports:
     records: Records | None = None
     promotions: tuple[Promotion, ...] = ()
     slot: NDArray[np.int64] | None = None
+    runs: Runs | None = None
 
     @property
     def index(self) -> NDArray[Any]:

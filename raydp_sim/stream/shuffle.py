@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim import kernels
-from raydp_sim.random import Ids, Stream
+from raydp_sim.kernels.types import Grouped
+from raydp_sim.random import Stream
 from raydp_sim.stream.batches import (
     BUCKETS,
     Counted,
@@ -29,48 +30,18 @@ from raydp_sim.stream.batches import (
     Slotted,
     Summed,
 )
+from raydp_sim.stream.buckets import listed, width_of
 from raydp_sim.stream.sealed import Promotion, Records, joined_promotions, joined_records
 
-_LANES = 10  # buckets (6 bits each) in one 64-bit word
 _CHUNK_BYTES = 1 << 22
 _LARGE_GROUP = 512
 
 Out = TypeVar("Out", bound=Shuffled | Slotted)
 
 
-def draw_buckets(stream: Stream, ids: Ids, messages: int) -> NDArray[np.uint8]:
-    """Draw the bucket of every message: shape (n, messages), uniform on 0..63.
-
-    A 64-bit word serves ten messages: several clients' if they send few, else several of one
-    client's. The word of a client is a function of its id alone, so a dense range of ids, which
-    needs a tenth of the words, gets the same buckets as the ids one by one.
-
-    Example:
-        >>> draw_buckets(Stream(1), np.arange(3, dtype=np.uint32), 2).shape
-        (3, 2)
-    """
-    share = max(1, _LANES // messages)
-    words = -(-messages // _LANES)
-    if len(ids) and int(ids[-1]) - int(ids[0]) + 1 == len(ids):
-        first = int(ids[0]) // share
-        blocks = np.arange(first, int(ids[-1]) // share + 1, dtype=np.uint32)
-        lanes = _lanes(stream, blocks, words)[:, : share * messages if share > 1 else None]
-        start = int(ids[0]) - first * share
-        return lanes.reshape(len(blocks) * share, -1)[start : start + len(ids), :messages]
-    lanes = _lanes(stream, ids // np.uint32(share), words)
-    if share == 1:
-        return lanes[:, :messages]
-    columns = (ids % np.uint32(share))[:, None] * messages + np.arange(messages)
-    return np.take_along_axis(lanes, columns.astype(np.int64), axis=1)
-
-
-def _lanes(stream: Stream, blocks: Ids, words: int) -> NDArray[np.uint8]:
-    return kernels.buckets(stream.at("bucket").key(), blocks, words)
-
-
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """One release's messages in canonical order, each once."""
+    """One release's messages in canonical order, each once; or group by group, with the sizes."""
 
     senders: Senders
     bucket: NDArray[np.uint8]
@@ -78,6 +49,7 @@ class Gathered:
     duplicates: int = 0
     records: Records | None = None
     promotions: tuple[Promotion, ...] = ()
+    sizes: NDArray[np.int64] | None = None
 
 
 def gather(batches: Iterable[Reports]) -> Gathered:
@@ -101,15 +73,22 @@ def gather(batches: Iterable[Reports]) -> Gathered:
         payload = known[0].payload if known else empty
         beside["records"] = known[0].records if known else None
         return Gathered(nobody, empty.astype(np.uint8), payload, **beside)
+    everyone = _adjacent([part.senders for part in parts])
+    sizes = [part.runs.sizes for part in parts if part.runs is not None]
+    if everyone is not None and len(sizes) == len(parts) and len({len(s) for s in sizes}) == 1:
+        each = np.stack(sizes)
+        payload = kernels.merge([part.payload for part in parts], each)
+        sum_of_all = each.sum(axis=0)
+        return Gathered(everyone, parts[0].bucket, payload, again, sizes=sum_of_all, **beside)
+    parts = [listed(part) for part in parts]
     bucket = _joined([part.bucket for part in parts])
     payload = _joined([part.payload for part in parts])
     beside["records"] = records = _joined_records(parts)
-    everyone = _adjacent([part.senders for part in parts])
     if everyone is not None:
         return Gathered(everyone, bucket, payload, again, **beside)
-    listed = [part.senders.listed() for part in parts]
-    client = _joined([senders.client for senders in listed])
-    sequence = _joined([senders.sequence for senders in listed])
+    columns = [part.senders.listed() for part in parts]
+    client = _joined([senders.client for senders in columns])
+    sequence = _joined([senders.sequence for senders in columns])
     rises = client[1:] > client[:-1]
     if not rises.all():
         rises |= (client[1:] == client[:-1]) & (sequence[1:] > sequence[:-1])
@@ -121,7 +100,8 @@ def gather(batches: Iterable[Reports]) -> Gathered:
     fresh[1:] = (client[1:] != client[:-1]) | (sequence[1:] != sequence[:-1])
     order, senders = order[fresh], Listed(client[fresh], sequence[fresh])
     beside["records"] = None if records is None else records.take(order)
-    return Gathered(senders, bucket[order], payload[order], int((~fresh).sum()), **beside)
+    bucket = bucket[order] if len(bucket) else bucket
+    return Gathered(senders, bucket, payload[order], int((~fresh).sum()), **beside)
 
 
 def _joined_records(parts: list[Reports]) -> Records | None:
@@ -248,24 +228,15 @@ def permute(
     logical = messages if routing == "per-index" else 1
     if slots is not None:
         logical = int(slots.max(initial=0)) + 1
-    key: NDArray[Any] = batch.bucket
-    # The narrowest type sorts fastest: NumPy's radix sort takes one pass per byte.
-    width = np.min_scalar_type(logical * BUCKETS - 1)
-    if logical > 1 and slots is None and isinstance(batch.senders, Everyone):
-        first = np.arange(0, logical * BUCKETS, BUCKETS, dtype=width)
-        key = (batch.bucket.reshape(-1, logical) + first).reshape(-1)
-    elif logical > 1:
-        sequence = batch.senders.listed().sequence if slots is None else slots
-        if slots is None and int(sequence.max(initial=0)) >= messages:
-            sequence = sequence % messages  # a client with several values
-        key = sequence.astype(width)
-        key *= key.dtype.type(BUCKETS)
-        key += batch.bucket
-    row_bytes = batch.payload.dtype.itemsize * math.prod(batch.payload.shape[1:])
     # Symbols shorter than their numbers are moved themselves; other rows only once, at the end.
+    row_bytes = batch.payload.dtype.itemsize * math.prod(batch.payload.shape[1:])
     short = batch.payload.ndim == 1 and batch.payload.dtype.kind == "u" and row_bytes < 8
     short &= batch.records is None  # which are moved along
-    grouped = kernels.group(key, logical * BUCKETS, batch.payload if short else None)
+    if batch.sizes is not None:
+        grouped = Grouped(batch.payload, batch.sizes)
+    else:
+        key = _groups_of(batch, messages, logical, slots)
+        grouped = kernels.group(key, logical * BUCKETS, batch.payload if short else None)
     groups = np.flatnonzero(grouped.sizes)
     lengths = grouped.sizes[groups]
     starts = np.cumsum(lengths) - lengths
@@ -283,6 +254,24 @@ def permute(
     )
     slotted = slots is not None
     return Permuted(release, groups, lengths, payload, order, slotted, records, promotions)
+
+
+def _groups_of(
+    batch: Gathered, messages: int, logical: int, slots: NDArray[np.int64] | None
+) -> NDArray[Any]:
+    """Return the group of every row: (logical shuffler) * 64 + bucket."""
+    if logical == 1:
+        return batch.bucket
+    if slots is None and isinstance(batch.senders, Everyone):
+        first = np.arange(0, logical * BUCKETS, BUCKETS, dtype=width_of(logical))
+        return np.asarray(batch.bucket.reshape(-1, logical) + first).reshape(-1)
+    sequence = batch.senders.listed().sequence if slots is None else slots
+    if slots is None and int(sequence.max(initial=0)) >= messages:
+        sequence = sequence % messages  # a client with several values
+    key = sequence.astype(width_of(logical))
+    key *= key.dtype.type(BUCKETS)
+    key += batch.bucket
+    return key
 
 
 def count(

@@ -2,6 +2,9 @@
 
 import ctypes
 import pickle
+import platform
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -11,7 +14,7 @@ import pytest
 from raydp_sim.actors.payloads import Kept
 from raydp_sim.actors.room import Room
 from raydp_sim.random import Stream
-from raydp_sim.stream import shuffle
+from raydp_sim.stream import buckets, shuffle
 from raydp_sim.stream.batches import BUCKETS, Everyone, Reports
 
 WIDE = 4096
@@ -27,7 +30,7 @@ def kept(room, rows, fill):
 
 def permuted(payload, release=0):
     clients = len(payload)
-    bucket = shuffle.draw_buckets(Stream(5), np.arange(clients, dtype=np.uint32), 1).reshape(-1)
+    bucket = buckets.draw_buckets(Stream(5), np.arange(clients, dtype=np.uint32), 1).reshape(-1)
     batch = Reports(release, 0, 0, Everyone(range(clients), 1), bucket, payload[:, 0])
     stream = Stream(6).at(release)
     return bucket, shuffle.permute(release, shuffle.gather([batch]), 1, "single", stream)
@@ -106,3 +109,27 @@ def test_rows_are_put_in_order_chunk_by_chunk_and_not_before():
     order = [row_of[row.tobytes()] for row in whole]
     assert sorted(order) == list(range(300))
     assert (np.diff(bucket[order].astype(int)) >= 0).all()
+
+
+SPANS = """
+import resource, sys
+import numpy as np
+from raydp_sim.actors.room import keep_freed
+if sys.argv[1] == "kept":
+    keep_freed()
+for _ in range(3):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    span = [np.ones(1 << 20, np.uint8) for _ in range(16)]
+    del span
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries do as they like")
+def test_what_a_span_of_releases_frees_is_there_for_the_next():
+    pages = {}
+    for how in ("kept", "not kept"):
+        command = [sys.executable, "-c", SPANS, how]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        pages[how] = int(done.stdout)
+    assert pages["kept"] < 100 < 2000 < pages["not kept"]

@@ -13,7 +13,7 @@ from raydp_sim.actors.shuffler import ShufflerActor
 from raydp_sim.run import prepare, run
 from raydp_sim.scenario import setting_of
 from raydp_sim.stream.batches import Listed, Reports, Slotted
-from raydp_sim.stream.shuffle import draw_buckets
+from raydp_sim.stream.buckets import draw_buckets
 from tests.tasks.bandits.playing import bandit, contextual
 
 
@@ -148,8 +148,9 @@ def test_contexts_and_what_was_played_never_leave_the_client(tmp_path, monkeypat
             assert isinstance(batch, Reports) and batch.slot is None
             fields = {field.name for field in dataclasses.fields(batch)}
             own = {"release", "source", "epoch", "senders", "bucket", "payload", "slot"}
-            assert fields == {*own, "records", "promotions"}  # these two for several analysts only
-            assert batch.records is None and batch.promotions == ()
+            # Two for several analysts only, and one for symbols.
+            assert fields == {*own, "records", "promotions", "runs"}
+            assert batch.records is None and batch.promotions == () and batch.runs is None
             # One number each, and it is continuous: no two are alike.
             assert batch.payload.shape == (len(batch.senders), 1)
             assert batch.payload.dtype == np.float64
