@@ -10,6 +10,7 @@ releases 1, 2, 4, 8 and so on are, counted from 1, and always the last one of a 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def written(release: int, rounds: int, width: int) -> bool:
 def estimate_rows(names: Sequence[str], values: Floats, error: Floats) -> pa.RecordBatch:
     """Return an estimate as rows that a reader of the protocol could publish."""
     columns = {"estimate": values, "standard_error": streams.unknown_as_null(error)}
-    return streams.released({**_coordinates(names, len(values)), **columns})
+    return streams.released({**_coordinates(tuple(names), len(values)), **columns})
 
 
 def truth_rows(
@@ -50,13 +51,15 @@ def truth_rows(
 ) -> pa.RecordBatch:
     """Return what was to be estimated, and how far off the estimate is."""
     columns = {"population": population, "participants": participants, "error": values - population}
-    return streams.simulation_only({**_coordinates(names, len(values)), **columns})
+    return streams.simulation_only({**_coordinates(tuple(names), len(values)), **columns})
 
 
-def _coordinates(names: Sequence[str], width: int) -> dict[str, NDArray[np.generic]]:
-    # A mechanism may have room for more categories than have names; never for fewer.
+@lru_cache(maxsize=8)
+def _coordinates(names: tuple[str, ...], width: int) -> dict[str, pa.Array]:
+    # A mechanism may have room for more categories than have names; never for fewer. They are the
+    # same after every release.
     known = np.array([*names, *map(str, range(len(names), width))])
-    return {"coordinate": np.arange(width), "name": known}
+    return {"coordinate": pa.array(np.arange(width)), "name": pa.array(known)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ def visibility(schema: pa.Schema) -> str:
 def keyed(rows: pa.RecordBatch, repetition: int, release: int) -> pa.RecordBatch:
     """Return a task's rows with the key of their release in front."""
     count = rows.num_rows
-    key = [pa.array([repetition] * count, _WHOLE), pa.array([release] * count, _WHOLE)]
+    key = [pa.array(np.full(count, number), _WHOLE) for number in (repetition, release)]
     schema = pa.schema([*zip(KEY, (_WHOLE, _WHOLE), strict=True), *rows.schema])
     schema = schema.with_metadata(rows.schema.metadata)
     return pa.RecordBatch.from_arrays([*key, *rows.columns], schema=schema)
