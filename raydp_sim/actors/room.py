@@ -1,29 +1,10 @@
 """Memory that is used again: fresh pages for a batch cost more than what is written into them."""
 
-import ctypes
 import math
-import sys
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-# Of glibc's mallopt: what is larger is mapped by itself (at most 32 MiB), and how much of what was
-# freed is kept.
-_TRIM, _MAP = (-1, 1 << 27), (-3, 1 << 25)
-
-
-@cache
-def keep_freed() -> None:
-    """Have the C library keep what arrays free, so that the next release finds its pages in place.
-
-    Otherwise it hands back what a span of releases took as soon as that is sent, and every page is
-    found and cleared anew for the next one. Other C libraries do as they like.
-    """
-    if sys.platform == "linux" and hasattr(library := ctypes.CDLL(None), "mallopt"):
-        for option, most in (_TRIM, _MAP):
-            library.mallopt(option, most)
 
 
 class Room:
