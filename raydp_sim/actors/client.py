@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from raydp_sim.actors.answers import Answers, Given, Receipt, rank_of
 from raydp_sim.actors.keys import Sealing
+from raydp_sim.actors.listening import Listens
 from raydp_sim.actors.payloads import payloads
 from raydp_sim.actors.room import Room
 from raydp_sim.actors.seeds import opened, readers_seed
@@ -27,7 +28,7 @@ from raydp_sim.stream.sealed import Posted
 from raydp_sim.tasks.base import Arrays, Ask, Floats
 
 
-class ClientActor:
+class ClientActor(Listens):
     """Holds the clients `first` to `last - 1`; with one client in it, it is that client.
 
     The data are made or memory-mapped here and never leave; only randomized messages do.

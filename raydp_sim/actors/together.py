@@ -1,4 +1,4 @@
-"""Clients as Ray processes, and whoever serves them in the driver's own: a call each a round."""
+"""Clients as Ray processes, and in the driver's own whoever serves them and calls them directly."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -10,35 +10,50 @@ import ray
 
 from raydp_sim.actors.backend import Actor, Inline, Lost, Ref
 from raydp_sim.actors.cluster import LOOK_SECONDS
+from raydp_sim.actors.line import Lines, Reply, result
+from raydp_sim.actors.listening import Listens
 from raydp_sim.actors.on_ray import OnRay, told
+from raydp_sim.actors.packing import Packer
 from raydp_sim.errors import Died
 
 # From here on what is sent to several actors is put into the object store once.
 _STORED = 1 << 16
+# What is larger goes over no line: Ray copies it less often.
+_LONG = 1 << 23
+# How long is waited for Ray while something is also waited for on a line.
+_BOTH_SECONDS = 0.002
 
 
 class Together(OnRay):
     """Actors that may run anywhere are Ray processes; the others are objects in this one.
 
     A call of Ray's takes a millisecond of CPU, of which a round has no more to spare than it takes
-    to train a few clients. Those who serve them hear of the same calls with the same arguments, in
-    the same order, as processes of their own would: only where they run is another thing.
+    to train a few clients; so processes of this machine are called over a socket (`line.py`) once
+    they are connected, and all else, such as starting and ending them, is Ray's. Those who serve
+    them hear of the same calls with the same arguments, in the same order, as processes of their
+    own would: only where they run is another thing.
 
     Calls of objects are made when somebody asks for what they return, the oldest first. So what
     nobody waits for, the rows of a release, is done while clients compute.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines, self._packer = Lines(), Packer()
+
     def spawn(self, cls: type, *args: Any, anywhere: bool = False) -> Actor:
         """Start a process if it may be anywhere, else make an object."""
-        if anywhere:
-            return super().spawn(cls, *args, anywhere=True)
-        return _Here(cls(*args))
+        if not anywhere:
+            return _Here(cls(*args))
+        actor = super().spawn(cls, *args, anywhere=True)
+        if issubclass(cls, Listens):
+            self._lines.dial(actor)
+        return actor
 
     def call(self, actor: Actor, method: str, *args: Any, returns: int = 1) -> tuple[Ref, ...]:
         """Call a process without waiting, or note what an object is to do."""
         if not isinstance(actor, _Here):
-            sent = [self._sent(arg) for arg in args]
-            return super().call(actor, method, *sent, returns=returns)
+            return self._call_process(actor, method, args, returns)
         called = _Call(actor, method, args, tuple(_Later(actor) for _ in range(returns)))
         actor.calls.append(called)
         return called.results
@@ -52,15 +67,32 @@ class Together(OnRay):
             for ref in refs:
                 if isinstance(ref, _Later) and self._advance(ref, missing):
                     return [ref]
-            ready, _ = ray.wait(
-                list(missing), num_returns=1, timeout=LOOK_SECONDS, fetch_local=False
-            )
+            ready = self._ready(list(missing))
             if any(ref in afar for ref in ready):
-                return list(ready)
+                return ready
             self._heart.beat()
+
+    def _ready(self, refs: Sequence[Ref]) -> Sequence[Ref]:
+        """Wait a while for processes; return those of their results that are there."""
+        replies = [ref for ref in refs if isinstance(ref, Reply)]
+        others = [ref for ref in refs if not isinstance(ref, Reply)]
+        if not any(reply.done for reply in replies):
+            seconds = LOOK_SECONDS if not others else 0.0
+            if replies and self._lines.wait(replies, seconds):
+                others = []
+            if others:
+                seconds = LOOK_SECONDS if not replies else _BOTH_SECONDS
+                found, _ = ray.wait(others, num_returns=1, timeout=seconds, fetch_local=False)
+                return list(found)
+        return [reply for reply in replies if reply.done]
 
     def get(self, ref: Ref) -> Any:
         """Return a result, once what it takes is done."""
+        if isinstance(ref, Reply):
+            while not ref.done:
+                self._lines.wait([ref], LOOK_SECONDS)
+                self._heart.beat()
+            return result(ref)
         if not isinstance(ref, _Later):
             return super().get(ref)
         while not self._advance(ref, None):
@@ -74,6 +106,7 @@ class Together(OnRay):
         if isinstance(actor, _Here):
             Inline().kill(actor.object)
         else:
+            self._lines.end(actor)
             super().kill(actor)
 
     def retire(self, actors: Sequence[Actor]) -> None:
@@ -82,6 +115,8 @@ class Together(OnRay):
             if isinstance(actor, _Here):
                 actor.calls.clear()
                 self.kill(actor)
+            else:
+                self._lines.end(actor)
         super().retire([actor for actor in actors if not isinstance(actor, _Here)])
 
     def _advance(self, ref: "_Later", missing: dict[Ref, None] | None) -> bool:
@@ -97,8 +132,8 @@ class Together(OnRay):
                 if isinstance(arg, _Later) and not self._advance(arg, missing):
                     return False
             if missing is not None:
-                afar = [arg for arg in calls[0].args if isinstance(arg, ray.ObjectRef)]
-                if afar and (late := _late(afar)):
+                afar = [arg for arg in calls[0].args if isinstance(arg, _FAR)]
+                if afar and (late := self._late(afar)):
                     missing.update(dict.fromkeys(late))
                     return False
             self._make(calls.popleft())
@@ -108,8 +143,7 @@ class Together(OnRay):
         """Make a call whose arguments are there; what goes wrong shows to whoever asks for it."""
         try:
             plain = [
-                self.get(arg) if isinstance(arg, _Later | ray.ObjectRef) else arg
-                for arg in called.args
+                self.get(arg) if isinstance(arg, (_Later, *_FAR)) else arg for arg in called.args
             ]
             made = getattr(called.actor.object, called.method)(*plain)
         except Exception as error:
@@ -120,14 +154,43 @@ class Together(OnRay):
         for result, value in zip(called.results, values, strict=True):
             result.value, result.done = value, True
 
-    def _sent(self, arg: Any) -> Any:
-        """Return an argument as it goes to a process."""
-        if not isinstance(arg, _Later):
-            return arg
+    def _late(self, refs: list[Ref]) -> list[Ref]:
+        """Return those that are not there yet."""
+        replies = [ref for ref in refs if isinstance(ref, Reply)]
+        if any(not reply.done for reply in replies):
+            self._lines.wait(replies, 0.0)
+        late = [reply for reply in replies if not reply.done]
+        if afar := [ref for ref in refs if not isinstance(ref, Reply)]:
+            late += ray.wait(afar, num_returns=len(afar), timeout=0, fetch_local=False)[1]
+        return late
+
+    def _call_process(
+        self, actor: Actor, method: str, args: Sequence[Any], returns: int
+    ) -> tuple[Ref, ...]:
+        """Call over a line, if there is one; else by Ray."""
+        line = self._lines.of(actor)
+        if line is not None and not any(isinstance(arg, ray.ObjectRef) for arg in args):
+            values = [self._value(arg) if isinstance(arg, (_Later, Reply)) else arg for arg in args]
+            parts = self._packer.arguments(args, values)
+            if sum(len(part) for part in parts) < _LONG:
+                return line.call(method, parts, returns)
+        self._lines.interrupt(actor)
+        sent = [self._sent(arg) for arg in args]
+        return super().call(actor, method, *sent, returns=returns)
+
+    def _value(self, ref: Ref) -> Any:
         try:
-            value = self.get(arg)
+            return self.get(ref)
         except Lost as error:
             raise Died(f"an actor of the run died: {error}", who=error.who) from None
+
+    def _sent(self, arg: Any) -> Any:
+        """Return an argument as Ray hands it to a process."""
+        if isinstance(arg, Reply):
+            return self._value(arg)
+        if not isinstance(arg, _Later):
+            return arg
+        value = self._value(arg)
         if arg.stored is None and _bytes(value) >= _STORED:
             arg.stored = ray.put(value)
         return value if arg.stored is None else arg.stored
@@ -167,9 +230,8 @@ class _Call:
         self.actor, self.method, self.args, self.results = actor, method, args, results
 
 
-def _late(refs: list[Ref]) -> list[Ref]:
-    """Return those that are not there yet."""
-    return list(ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=False)[1])
+# What a process answers, by either way.
+_FAR = (ray.ObjectRef, Reply)
 
 
 def _bytes(value: Any) -> int:

@@ -1,4 +1,4 @@
-"""What Ray itself takes: the calls of an adaptive round, between actors that do nothing."""
+"""What calls themselves take: those of an adaptive round, between actors that do nothing."""
 
 import time
 from collections.abc import Callable
@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from raydp_sim.actors.backend import Backend
+from raydp_sim.actors.listening import Listens
 from raydp_sim.bench.contenders import Sample
 
 _CLIENTS = 2
 
 
-class Idle:
+class Idle(Listens):
     """Answers every call with so many things, of so many numbers each, and does nothing else."""
 
     def answer(self, returns: int, size: int, *_: Any) -> Any:

@@ -69,7 +69,7 @@ class Result:
 
     @property
     def bound(self) -> float | None:
-        """The rate that a round would have of the floor's work and Ray's calls, and nothing else.
+        """The rate that a round would have of the floor's work and calls, and nothing else.
 
         None where the bare loop was not played.
         """

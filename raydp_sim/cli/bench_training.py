@@ -35,7 +35,7 @@ def trained(names: tuple[str, ...], as_json: bool) -> None:
     medians of the ratios of segments, by the clock and by CPU time. Clients are actors, servers are
     in the driver (placement.servers); `apart` is the rate with servers that are actors too.
 
-    `Ray ms` is what the same calls take between actors that do nothing, and `bound` the rate that
+    `calls ms` is what the same calls take between actors that do nothing, and `bound` the rate that
     floor and calls alone would have, one after the other. Since the floor keeps both cores busy,
     the CPU rate bounds the rate as well. `population` is the same cohort of ever more clients,
     `memory` what an actor held at most while cohorts of two sizes were trained on. CPU of the
@@ -74,7 +74,7 @@ def training_table(found: list[Result]) -> Table:
     """Lay out the results, one row per case, each goal beside what was reached."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     made.add_column("", no_wrap=True)
-    names = ("updates/s", "ms", "floor ms", "Ray ms", "CPU ms", "floor CPU", "CPU rate", "bound")
+    names = ("updates/s", "ms", "floor ms", "calls ms", "CPU ms", "floor CPU", "CPU rate", "bound")
     for name in (*names, "apart", "rate", "goal", "MiB"):
         made.add_column(name, justify="left" if name == "goal" else "right", no_wrap=True)
     for result in found:
