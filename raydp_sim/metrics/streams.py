@@ -1,6 +1,7 @@
 """The streams of a run: rows with their marks, and tables of what was written."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,26 @@ def _batch(
         value if isinstance(value, pa.Array) else pa.array(np.atleast_1d(value))
         for value in values.values()
     ]
+    kinds = tuple((name, array.type) for name, array in zip(values, arrays, strict=True))
+    told = tuple((name, *about[name]) for name in values if name in about)
+    return pa.RecordBatch.from_arrays(arrays, schema=_schema(kinds, told, mark, reader))
+
+
+@lru_cache(maxsize=256)
+def _schema(
+    kinds: tuple[tuple[str, pa.DataType], ...],
+    told: tuple[tuple[str, str, str], ...],
+    mark: str,
+    reader: str | None,
+) -> pa.Schema:
+    """Return the schema of rows; most streams have the same one every time."""
+    about = {name: (unit, meaning) for name, unit, meaning in told}
     fields = [
-        pa.field(name, array.type, metadata=_said(about[name]) if name in about else None)
-        for name, array in zip(values, arrays, strict=True)
+        pa.field(name, kind, metadata=_said(about[name]) if name in about else None)
+        for name, kind in kinds
     ]
     marks = {"visibility": mark, **({} if reader is None else {"reader": reader})}
-    return pa.record_batch(arrays, schema=pa.schema(fields, metadata=marks))
+    return pa.schema(fields, metadata=marks)
 
 
 def _said(of: tuple[str, str]) -> dict[str, str]:

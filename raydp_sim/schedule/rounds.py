@@ -85,7 +85,9 @@ def ask_cohort(
     members = np.sort(taken)
     twice = members[answers.again[members] <= closed]
     copies = int(np.count_nonzero(np.isfinite(answers.again)))
-    unused = np.setdiff1d(order, members, assume_unique=True)
+    unused = order[:0]
+    if len(members) < len(order):
+        unused = np.setdiff1d(order, members, assume_unique=True)
     stale = np.zeros(len(members), np.int64)
     cohort = Cohort(
         ids[members], stale, ids[twice], unused=np.sort(ids[unused]), lost=ids[answers.lost]

@@ -120,7 +120,7 @@ class BitReports:
             loss * (1.0 + SLACK) for loss in self.losses for _ in range(self.blocks.filled)
         )
 
-    @property
+    @cached_property
     def loss(self) -> float:
         """Exact loss of a whole report."""
         return self.blocks.filled * float(sum(self.losses))

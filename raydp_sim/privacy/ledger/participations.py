@@ -53,8 +53,8 @@ class Participations:
             moved = np.bincount(after, minlength=self.most + 1)
             moved -= np.bincount(before, minlength=self.most + 1)
             self.counts[where] = after
-            grown = len(moved) - len(self.with_count)
-            self.with_count = moved + np.pad(self.with_count, (0, grown))
+            moved[: len(self.with_count)] += self.with_count
+            self.with_count = moved
         if self.sums is not None:
             self.sums[:, where] += times * loss[:, None]
 

@@ -4,7 +4,7 @@ import contextlib
 import heapq
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -102,7 +102,9 @@ class Charge:
 
 
 def _parameters(event: Any) -> str:
-    return json.dumps(asdict(event), sort_keys=True)
+    # `asdict` of the whole copies every field; nearly all of them are numbers.
+    given = {each.name: getattr(event, each.name) for each in fields(event)}
+    return json.dumps(given, sort_keys=True, default=asdict)
 
 
 def _event(name: str | None, parameters: str) -> Any:
