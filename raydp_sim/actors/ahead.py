@@ -1,5 +1,6 @@
-"""The next release of an adaptive run, prepared while the one before it is being made."""
+"""The next release of an adaptive run, prepared while the one before it is being played."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -19,21 +20,23 @@ class Plan:
         release: that it is for.
         time: when it may begin.
         like: the ask that it was planned for.
-        sent, broadcast: where the ask will be.
-        epochs: of the placements when it was made.
-        planned, cohorts: what `Planning.choose_all` returned; None where each client decides for
+        epochs: of the placements when it was made, or their clients were asked.
+        sent, broadcast: where the ask will be; None as long as nobody makes one.
+        planned, cohorts: what `Planning.choose_all` returns; None where each client decides for
             itself.
+        sources: the placements of those in the batch, once that is known.
         made: what clients answer who were asked already, as soon as there is an ask; by placement.
     """
 
     release: int
     time: float
     like: Ask
-    sent: Ref
-    broadcast: Ref
     epochs: list[int]
+    sent: Ref = None
+    broadcast: Ref = None
     planned: Ref = None
     cohorts: Ref = None
+    sources: Sequence[int] | None = None
     made: dict[int, tuple[Ref, ...]] = field(default_factory=dict)
 
     def fits(self, dispatch: Dispatch, head: Ask, epochs: list[int]) -> bool:
@@ -56,37 +59,52 @@ class Ahead:
         self.crew, self.calls = crew, calls
         self.plan: Plan | None = None
 
+    def begin(self, dispatch: Dispatch) -> None:
+        """Have the release after one planned whose clients have just been asked.
+
+        Whoever plans has nothing else to do before they answer.
+        """
+        crew, scenario, release = self.crew, self.crew.scenario, dispatch.release + 1
+        if not isinstance(scenario.participation, Rounds) or not scenario.task.adaptive:
+            return
+        if release >= scenario.task.rounds:
+            return
+        assert dispatch.timing is not None
+        plan = Plan(release, dispatch.timing.due, dispatch.head, list(crew.epochs))
+        self.plan = plan
+        if not scenario.scheduled and dispatch.head.wanted is None:
+            plan.sources = range(len(crew.clients))
+            return
+        place = (release, plan.time, crew.share, dispatch.asked.sent)
+        plan.planned, plan.cohorts = crew.backend.call(
+            crew.collectors[0], "choose_all", 1, *place, None, [], returns=2
+        )
+        self.calls.waiting[plan.planned] = partial(self._planned, plan)
+
     def prepare(self, dispatch: Dispatch, sent: Ref, broadcast: Ref) -> None:
-        """Prepare the release after one that is being made.
+        """Ask the clients of the release after one that is being made.
 
         Args:
             dispatch: of the one that is being made.
             sent: where the ask will be that comes of it.
             broadcast: where its broadcast will be.
         """
-        crew, scenario, release = self.crew, self.crew.scenario, dispatch.release + 1
-        if not isinstance(scenario.participation, Rounds) or not scenario.task.adaptive:
+        plan = self.plan
+        if plan is None or plan.release != dispatch.release + 1:
             return
-        assert dispatch.timing is not None
-        due = dispatch.timing.due
-        plan = Plan(release, due, dispatch.head, sent, broadcast, list(crew.epochs))
-        self.plan = plan
-        if not scenario.scheduled and dispatch.head.wanted is None:
-            self._ask(plan, range(len(crew.clients)))
-            return
-        place = (release, due, crew.share, dispatch.asked.sent)
-        plan.planned, plan.cohorts = crew.backend.call(
-            crew.collectors[0], "choose_all", 1, *place, None, [], returns=2
-        )
-        self.calls.waiting[plan.planned] = partial(self._planned, plan)
+        plan.sent, plan.broadcast, plan.epochs = sent, broadcast, list(self.crew.epochs)
+        if plan.sources is not None:
+            self._ask(plan, plan.sources)
 
     def _planned(self, plan: Plan, ref: Ref) -> None:
         planned = self.calls.get(ref)
-        if planned is not None and plan is self.plan:  # else its release has begun without it
-            ((_, sources),) = planned
-            self._ask(plan, sources)
+        if planned is None or plan is not self.plan:  # its release has begun without it
+            return
+        ((_, plan.sources),) = planned
+        if plan.sent is not None:
+            self._ask(plan, plan.sources)
 
-    def _ask(self, plan: Plan, sources: range | list[int]) -> None:
+    def _ask(self, plan: Plan, sources: Sequence[int]) -> None:
         if self.crew.keeps_state:
             return
         places = [(plan.release, plan.time, (plan.release,))]

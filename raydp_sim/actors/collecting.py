@@ -222,6 +222,7 @@ class Collecting:
             for source in somebody
         }
         span = Span(dispatches, made, {source: crew.epochs[source] for source in made})
+        self.ahead.begin(dispatches[-1])
         for dispatch, own in zip(dispatches, asked, strict=True):
             dispatch.acknowledged = dict.fromkeys(own, 0)
             dispatch.gathering = bool(made)

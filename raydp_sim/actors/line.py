@@ -123,18 +123,19 @@ class Lines:
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="raydp-line-")  # nobody else may enter it
         self._path = os.path.join(self._folder, "line")
-        self._door = socket.socket(socket.AF_UNIX)
-        self._open = [self._door]
+        self._open: list[socket.socket] = []
         weakref.finalize(self, _tidied, self._folder, self._open)
-        self._door.bind(self._path)
-        self._door.listen(1 << 10)
         self._lines: dict[Any, Line] = {}
         self._came: dict[bytes, socket.socket] = {}
+        self._door = _door(self._path)
+        if self._door is not None:
+            self._open.append(self._door)
 
     def dial(self, actor: Any) -> None:
         """Have an actor connect."""
-        name = os.urandom(_NAME)
-        self._lines[actor] = Line(actor, name, actor.dial.remote(self._path, name))
+        if self._door is not None:
+            name = os.urandom(_NAME)
+            self._lines[actor] = Line(actor, name, actor.dial.remote(self._path, name))
 
     def of(self, actor: Any) -> Line | None:
         """Return the line to an actor, if there is one by now."""
@@ -156,6 +157,7 @@ class Lines:
         return line
 
     def _accepted(self, name: bytes) -> socket.socket:
+        assert self._door is not None
         while name not in self._came:
             came, _ = self._door.accept()
             self._open.append(came)
@@ -186,6 +188,20 @@ class Lines:
         for number, _ in ready:
             known[number].receive()
         return bool(ready)
+
+
+def _door(path: str) -> socket.socket | None:
+    """Return where actors connect; None where there are no local sockets, or the path is long."""
+    if not (hasattr(socket, "AF_UNIX") and hasattr(select, "poll")):
+        return None
+    door = socket.socket(socket.AF_UNIX)
+    try:
+        door.bind(path)
+    except OSError:
+        door.close()
+        return None
+    door.listen(1 << 10)
+    return door
 
 
 def _tidied(folder: str, sockets: list[socket.socket]) -> None:

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from raydp_sim.actors import listening, together
+from raydp_sim.actors import line, listening, together
 from raydp_sim.actors.backend import Lost
 from raydp_sim.actors.line import Reply
 from raydp_sim.actors.listening import Listens
@@ -168,6 +168,13 @@ def test_whoever_is_elsewhere_is_called_by_ray(backend, actor):
     (ref,) = called(backend, actor, "hear", "a")
     assert not isinstance(ref, Reply)
     assert backend.get(ref) == ["a"]
+
+
+def test_a_path_too_long_for_a_socket_leaves_ray(tmp_path):
+    assert line._door(str(tmp_path / ("x" * 200))) is None
+    door = line._door(str(tmp_path / "x"))
+    assert door is not None
+    door.close()
 
 
 def test_arguments_are_packed_once_for_those_called_alike():
