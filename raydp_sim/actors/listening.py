@@ -11,7 +11,7 @@ from raydp_sim.actors.packing import opened, packed
 from raydp_sim.errors import RunError
 
 # After so long without a call it lets Ray's own calls through, which wait meanwhile.
-_IDLE_SECONDS = 0.05
+_IDLE_SECONDS = 0.2
 OVER, FAILED, MADE = -1, 0, 1
 
 
