@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from raydp_sim.memory import keep_freed
+from raydp_sim.kernels.memory import keep_freed
 
 Actor = Any
 Ref = Any

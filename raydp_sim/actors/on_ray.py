@@ -23,7 +23,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from raydp_sim.actors.backend import Actor, Lost, Ref
 from raydp_sim.actors.cluster import LOOK_SECONDS, Heart, answers
 from raydp_sim.errors import InputError, RunError
-from raydp_sim.memory import keep_freed
+from raydp_sim.kernels.memory import keep_freed
 
 _GONE = (
     ActorDiedError,

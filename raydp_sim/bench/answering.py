@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from raydp_sim.actors.cluster import connected
-from raydp_sim.actors.on_ray import OnRay
+from raydp_sim.actors.together import Together
 from raydp_sim.bench.contenders import Pipeline
 from raydp_sim.bench.training import CASES
 from raydp_sim.version import __version__
@@ -26,7 +26,7 @@ def main(case: str) -> None:
         tempfile.TemporaryDirectory(prefix="raydp-bench-") as folder,
         connected(None, _START_SECONDS),
     ):
-        pipeline = Pipeline(CASES[case].scenario(), OnRay(), Path(folder) / "run", lambda: 0.0)
+        pipeline = Pipeline(CASES[case].scenario(), Together(), Path(folder) / "run", lambda: 0.0)
         print(json.dumps(versions), flush=True)
         try:
             for line in sys.stdin:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.memory import keep_freed
+from raydp_sim.kernels.memory import keep_freed
 from raydp_sim.random import Stream
 from raydp_sim.registry import Piece
 

@@ -114,7 +114,7 @@ def test_rows_are_put_in_order_chunk_by_chunk_and_not_before():
 SPANS = """
 import resource, sys
 import numpy as np
-from raydp_sim.memory import keep_freed
+from raydp_sim.kernels.memory import keep_freed
 if sys.argv[1] == "kept":
     keep_freed()
 for _ in range(3):
