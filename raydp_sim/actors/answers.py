@@ -137,7 +137,9 @@ class Answers:
             answer = self._answer(release, asks, mine, held, behind, own, randomizer, streams)
             weights, each = weigh(behind), self._owners(answer, len(held))
             heavy = weights if weights is None or each is None else weights[each]
-            sent = self._sent(randomizer, answer, held, mine, ids[block], stream, heavy)
+            sent = self._sent(
+                randomizer, answer, held, mine, ids[block], stream, heavy, collected.adds
+            )
             collected.add(sent.payload)
             if sent.keys is not None:
                 keys.append(sent.keys)
@@ -266,6 +268,7 @@ class Answers:
         ids: Ids,
         stream: Stream,
         weights: Floats | None,
+        adds: bool,
     ) -> Messages:
         """Check and randomize a block's values; those of one client have draws of their own."""
         mechanism, values = randomizer.mechanism, answer.values
@@ -276,7 +279,7 @@ class Answers:
             admitted = self._admit(mechanism, mine) if values is held else None
             if admitted is None:
                 admitted = mechanism.admit(values, ids)
-            return randomizer.send(values, admitted, own, weights)
+            return randomizer.send(values, admitted, own, weights, adds)
         owner, rank = answer.owner, rank_of(answer.owner)
         payload: Any = None
         for each in range(int(rank.max(initial=0)) + 1):

@@ -12,13 +12,19 @@ from raydp_sim.tasks.base import Task
 
 
 class Payloads(Protocol):
-    """Takes messages, one row per report, and gives all of them at the end."""
+    """Takes messages, one row per report, and gives all of them at the end.
+
+    Attributes:
+        adds: whether they are only added up.
+    """
+
+    adds: bool
 
     def expect(self, rows: int) -> None:
         """Hear how many reports will come, unless clients send several."""
         ...
 
-    def add(self, payload: NDArray[Any]) -> None:
+    def add(self, payload: Any) -> None:
         """Take a block of reports."""
         ...
 
@@ -36,6 +42,8 @@ class Kept:
     Args:
         room: where they are kept; an actor has one for all its releases.
     """
+
+    adds = False
 
     def __init__(self, room: Room | None = None) -> None:
         self._rooms = room or Room()
@@ -73,13 +81,15 @@ class Total:
     matter who adds what to what.
     """
 
+    adds = True
+
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism, self._counts, self._rows = mechanism, mechanism.zero(), 0
 
     def expect(self, rows: int) -> None:
         """A sum takes no more room for more of them."""
 
-    def add(self, payload: NDArray[Any]) -> None:
+    def add(self, payload: Any) -> None:
         """Add a block up."""
         index = np.broadcast_to(np.int64(0), len(payload))
         self._counts = self._mechanism.fold(self._counts, index, payload)

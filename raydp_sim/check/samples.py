@@ -75,7 +75,8 @@ def reports(
     ids = np.arange(first, first + len(values))
     # A copy, for a mechanism that writes into it must not spoil the next check.
     admitted = mechanism.domain.admit(values, ids).copy()
-    return mechanism.messages(admitted, Stream(seed).at("randomize", release).clients(ids)).payload
+    stream = Stream(seed).at("randomize", release).clients(ids)
+    return np.asarray(mechanism.messages(admitted, stream).payload)
 
 
 def folded(mechanism: Mechanism, payload: NDArray[Any]) -> Counts:

@@ -270,12 +270,16 @@ def gathered(pool: NDArray[Any], numbers: NDArray[np.int64], scale: float) -> ND
     return out
 
 
-def steps(x: Floats, scale: float, most: float) -> Counts | None:
+def steps(
+    x: NDArray[np.floating], scale: float, most: float, factors: Floats | None = None
+) -> Counts | None:
     """Return sums of whole numbers by column; see `plain.steps`."""
-    if x.dtype != np.float64 or x.shape[1] < _WIDE:
-        return plain.steps(x, scale, most)
-    x, total = _need("x", x, np.float64, (len(x), x.shape[1])), np.empty(x.shape[1])
-    return total.astype(np.int64) if _compiled.steps(x, scale, most, total) else None
+    if x.dtype not in (np.float32, np.float64) or x.shape[1] < _WIDE:
+        return plain.steps(x, scale, most, factors)
+    x, total = _rows_of_floats(x), np.empty(x.shape[1])
+    given = _NOTHING if factors is None else _need("factors", factors, np.float64, (len(x),))
+    small = _compiled.steps(x, x.itemsize, given, scale, most, total)
+    return total.astype(np.int64) if small else None
 
 
 def turned(

@@ -52,7 +52,7 @@ class Messages(NamedTuple):
     is for the readers of level j alone, where there are levels.
     """
 
-    payload: NDArray[Any]
+    payload: Any  # an array; of whoever only adds it up, perhaps rows that are still to be scaled
     clipped: int = 0
     keys: NDArray[Any] | None = None
 
@@ -85,6 +85,8 @@ class Mechanism(Piece):
     tight: ClassVar[bool] = False
     # Whether a report is a vector of an l2 ball and normal noise of `noise_multiplier`.
     normal: ClassVar[bool] = False
+    # Whether its messages are the values themselves, which its wire scales as it adds them up.
+    sends_values: ClassVar[bool] = False
     # Whether its error for one mean says something beside others' (`compare`).
     compared: ClassVar[bool] = True
     # The fields that hold the guarantee of one report or release; the second may be None.

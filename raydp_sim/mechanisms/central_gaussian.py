@@ -36,6 +36,7 @@ class CentralGaussian(Mechanism):
     where: ClassVar[Literal["client", "aggregator"]] = "aggregator"
     guarantee: ClassVar[Literal["pure", "approximate", "shuffled-only"]] = "approximate"
     tight: ClassVar[bool] = True
+    sends_values: ClassVar[bool] = True
     epsilon_field: ClassVar[str] = "epsilon"
     delta_field: ClassVar[str | None] = "delta"
     source: ClassVar[str] = "Balle & Wang 2018"

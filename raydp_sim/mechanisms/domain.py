@@ -29,9 +29,11 @@ class Admitted:
     """Values inside a domain.
 
     Attributes:
-        given: one row each, of doubles; where they are still to be clamped, of single floats.
+        given: one row each, of doubles; where they are still to be clamped or scaled, of single
+            floats.
         share: by how much of its norm each row was clipped, in [0, 1]; None if none was.
         clamp: bound of every number, where those given are still to be clamped.
+        factors: of each row, where those given are still to be scaled.
 
     Example:
         >>> whole = Admitted(np.array([[0.5, 3.0]], np.float32), None, clamp=1.0)
@@ -42,6 +44,7 @@ class Admitted:
     given: NDArray[Any]
     share: Floats | None
     clamp: float | None = None
+    factors: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.given)
@@ -49,7 +52,7 @@ class Admitted:
     @cached_property
     def values(self) -> Floats:
         """All of them."""
-        return self._clamped(self.given)
+        return self._made(self.given, self.factors)
 
     def at(self, rows: slice, columns: NDArray[np.int64]) -> Floats:
         """Return a few numbers of some rows: a gradient is long, and clamping all of it takes time.
@@ -58,14 +61,19 @@ class Admitted:
             rows: which.
             columns: of each row, (rows, numbers).
         """
-        return self._clamped(np.take_along_axis(self.given[rows], columns, axis=1))
+        own = None if self.factors is None else self.factors[rows]
+        return self._made(np.take_along_axis(self.given[rows], columns, axis=1), own)
 
     def take(self, rows: Any) -> "Admitted":
         """Return some of the rows."""
         share = None if self.share is None else self.share[rows]
-        return Admitted(self.given[rows], share, self.clamp)
+        factors = None if self.factors is None else self.factors[rows]
+        return Admitted(self.given[rows], share, self.clamp, factors)
 
-    def _clamped(self, some: NDArray[Any]) -> Floats:
+    def _made(self, some: NDArray[Any], factors: Floats | None) -> Floats:
+        if factors is not None:
+            doubles = some.astype(np.float64)  # NumPy multiplies two types half as fast
+            return np.multiply(doubles, factors[:, None], out=doubles)
         if self.clamp is None:
             return some
         doubles = some.astype(np.float64)
@@ -215,8 +223,8 @@ class Domain:
         """Measure vectors of single floats as they are; None where something else is to be said.
 
         Gradients come so. Making doubles of them and clamping those would take longer than all the
-        rest, and whoever sends a few coordinates needs no others; in an l2 ball they are made
-        doubles once they are scaled. The results are the same.
+        rest, and whoever sends a few coordinates needs no others; who only adds vectors of an l2
+        ball up scales them on the way. The results are the same.
         """
         alike = isinstance(given, np.ndarray) and given.dtype == np.float32 and given.ndim == 2
         if not alike or given.shape[1] != self.width:
@@ -229,9 +237,7 @@ class Domain:
         some = share if outside.any() else None
         if not self._round:
             return Admitted(given, some, clamp=self.radius)
-        if not (sizes > self.radius).any():
-            return Admitted(given.astype(np.float64), None)
-        return Admitted(self._project(given, sizes, clip), some)
+        return Admitted(given, some, factors=self._factors(sizes))
 
     def _shortened(self, values: Floats) -> Floats:
         """Return rows that are as far outside as the radius allows, in the same direction."""
@@ -283,8 +289,8 @@ class Domain:
             kept = ball._project(values[:, :-1], ball._sizes(values[:, :-1]), clip)
             return np.column_stack([kept, np.clip(values[:, -1], -self.last, self.last)])
         # Scaling towards 0 stays in the ball; for l2 it is the projection.
-        factor = np.minimum(1.0, self.radius / np.maximum(size, 1e-300))[:, None]
-        if values.dtype == np.float64:
-            return np.asarray(values * factor)
-        doubles = values.astype(np.float64)  # NumPy multiplies two types half as fast
-        return np.multiply(doubles, factor, out=doubles)
+        return np.asarray(values * self._factors(size)[:, None])
+
+    def _factors(self, size: Floats) -> Floats:
+        """Return by what rows of some sizes are multiplied; 1 inside."""
+        return np.asarray(np.minimum(1.0, self.radius / np.maximum(size, 1e-300)))

@@ -147,7 +147,12 @@ class Randomizer:
         return self.send(values, self.mechanism.admit(values, stream.ids), stream)
 
     def send(
-        self, raw: Any, admitted: Admitted, stream: ClientStream, weights: Floats | None = None
+        self,
+        raw: Any,
+        admitted: Admitted,
+        stream: ClientStream,
+        weights: Floats | None = None,
+        adds: bool = False,
     ) -> Messages:
         """Randomize values that the mechanism has admitted.
 
@@ -157,10 +162,13 @@ class Randomizer:
             stream: of the randomizer's draws.
             weights: in (0, 1], of each row, applied before it is randomized; a ball holds every
                 value that is scaled down.
+            adds: whether messages are only added up: then nobody need scale them before.
         """
         self._count(raw, admitted)
         if weights is not None:
             admitted = Admitted(admitted.values * weights[:, None], admitted.share)
+        if adds and self.mechanism.sends_values and admitted.factors is not None:
+            return Messages(admitted)
         sent = self.mechanism.messages_of(admitted, stream)
         self.clipped.inside += sent.clipped
         return sent

@@ -98,7 +98,11 @@ def wide(kernels):
             yield kernels.squares(x[:, ::-1].astype(np.float32))
             yield kernels.largest(x)
             yield kernels.largest(x[:, ::-1].astype(np.float32))
-            yield kernels.steps(x, 2.0**38, 2.0**53 / max(1, n))
+            most = 2.0**53 / max(1, n)
+            yield kernels.steps(x, 2.0**38, most)
+            yield kernels.steps(x[:, ::-1].astype(np.float32), 2.0**38, most)
+            yield kernels.steps(x, 2.0**38, most, height)
+            yield kernels.steps(x.astype(np.float32), 2.0**38, most, height)
             yield kernels.turned(KEY, ids(n), x, sided, right, 2.5)
             for exact in (False, True):
                 yield kernels.leaned(KEY, ids(n), x, size, 1e-140, height, 2.0 - height, exact)
@@ -106,6 +110,8 @@ def wide(kernels):
         x = numbers(6, 99)
         x[4, 98] = far
         assert kernels.steps(x, 2.0**38, 2.0**52) is None
+        assert kernels.steps(x.astype(np.float32), 2.0**38, 2.0**52, np.ones(6)) is None
+        assert kernels.steps(numbers(6, 99), 2.0**38, 2.0**52, np.full(6, far)) is None
         yield kernels.squares(x)
     yield kernels.normals(KEY, ids(100), 20_000)  # 2,300 of them from the tail of the ziggurat
 

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from raydp_sim.errors import InputError
-from raydp_sim.mechanisms.domain import Domain
+from raydp_sim.mechanisms import make
+from raydp_sim.mechanisms.domain import Admitted, Domain
+from raydp_sim.mechanisms.randomizer import Randomizer
+from raydp_sim.random import Stream
 
 
 def same(domain, rows, **how):
@@ -38,3 +41,21 @@ def test_what_is_no_number_is_refused_by_name(value):
     rows[2, 7] = value
     with pytest.raises(InputError, match=r"client 12 holds .* at index 7"):
         Domain("l2", 1.0, 300).admitted(rows, np.arange(10, 14), "clip")
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-3, 1.0, 1e6, 1e30])
+def test_vectors_that_are_only_added_up_are_scaled_on_the_way_to_the_same_sum(scale):
+    settings = {"epsilon": 1.0, "delta": 1e-6, "radius": 2.0, "on_out_of_range": "clip"}
+    mechanism = make("central-gaussian", dimension=300, **settings)
+    rows = (np.random.default_rng(1).standard_normal((131, 300)) * scale).astype(np.float32)
+    rows[5] *= np.float32(0.01)  # some rows are inside where others are not
+    stream = Stream(1).clients(np.arange(131, dtype=np.uint32))
+    counts, clipped = [], []
+    for adds in (False, True):
+        randomizer = Randomizer(mechanism)
+        sent = randomizer.send(rows, mechanism.admit(rows, stream.ids), stream, adds=adds)
+        assert isinstance(sent.payload, Admitted) == adds
+        counts.append(mechanism.fold(mechanism.zero(), np.zeros(131, np.int64), sent.payload))
+        clipped.append((randomizer.clipped.rows, randomizer.clipped.cut.tolist()))
+    assert (counts[0] == counts[1]).all() and counts[0][-1] == 131
+    assert clipped[0] == clipped[1]

@@ -64,8 +64,16 @@ def gathered(pool: NDArray[Any], numbers: NDArray[np.int64], scale: float) -> ND
     return found
 
 
-def steps(x: Floats, scale: float, most: float) -> Counts | None:
-    """Round `x * scale` to whole numbers and sum every column; exact in any order.
+def steps(
+    x: NDArray[np.floating], scale: float, most: float, factors: Floats | None = None
+) -> Counts | None:
+    """Round `x * factors * scale` to whole numbers and sum every column; exact in any order.
+
+    Args:
+        x: rows, of doubles or of single floats, which are taken as doubles.
+        scale: of all.
+        most: what every whole number must stay below.
+        factors: of each row; 1 by default.
 
     Returns:
         None if one is not below `most` in size, which must be at most 2^53 over the rows.
@@ -75,7 +83,11 @@ def steps(x: Floats, scale: float, most: float) -> Counts | None:
     room = np.empty((min(rows, len(x)), x.shape[1]))
     for first in range(0, len(x), rows):
         part = x[first : first + rows]
-        block = np.multiply(part, scale, out=room[: len(part)])
+        block = room[: len(part)]
+        block[:] = part
+        if factors is not None:
+            block *= factors[first : first + rows, None]
+        block *= scale
         np.rint(block, out=block)
         if not max(block.max(initial=0.0), -block.min(initial=0.0)) < most:
             return None

@@ -164,20 +164,27 @@ static PyObject *py_gathered(PyObject *self, PyObject *args) {
     return done(&held, fits);
 }
 
-/* Returns whether all numbers were small enough to be summed. */
+/* Returns whether all numbers were small enough to be summed. An empty buffer of factors stands for
+   ones. */
 static PyObject *py_steps(PyObject *self, PyObject *args) {
-    Held held = {.count = 2};
+    Held held = {.count = 3};
+    Py_ssize_t size;
     double scale, most;
     (void)self;
-    if (!PyArg_ParseTuple(args, "y*ddw*", VIEW(0), &scale, &most, VIEW(1))) return NULL;
-    const size_t d = items(&held, 1, 8), total = items(&held, 0, 8), n = d ? total / d : 0;
-    const int fits = n * d == total;
-    int small = 0;
+    if (!PyArg_ParseTuple(args, "y*ny*ddw*", VIEW(0), &size, VIEW(1), &scale, &most, VIEW(2)))
+        return NULL;
+    int fits = size == 4 || size == 8, small = 0;
     if (fits) {
-        const Table *set = now;
-        PyThreadState *state = PyEval_SaveThread();
-        small = set->steps(AT(0), n, d, scale, most, AT(1));
-        PyEval_RestoreThread(state);
+        const size_t d = items(&held, 2, 8), total = items(&held, 0, (size_t)size);
+        const size_t n = d ? total / d : 0, factors = items(&held, 1, 8);
+        fits = n * d == total && (factors == 0 || factors == n);
+        if (fits) {
+            const Table *set = now;
+            PyThreadState *state = PyEval_SaveThread();
+            small = set->steps(AT(0), (size_t)size, factors ? AT(1) : NULL, n, d, scale, most,
+                               AT(2));
+            PyEval_RestoreThread(state);
+        }
     }
     PyObject *nothing = done(&held, fits);
     if (nothing == NULL) return NULL;

@@ -91,7 +91,8 @@ typedef struct {
     void (*transforms_double)(double *x, size_t n, size_t full);
     void (*transforms_float)(float *x, size_t n, size_t full);
     void (*squares)(const void *x, size_t size, size_t n, size_t d, double *out);
-    int (*steps)(const double *x, size_t n, size_t d, double scale, double most, double *total);
+    int (*steps)(const void *x, size_t size, const double *factors, size_t n, size_t d,
+                 double scale, double most, double *total);
     void (*largest)(const void *x, size_t size, size_t n, size_t d, double *out);
     void (*gathered)(const void *pool, size_t size, size_t d, const int64_t *at, size_t n,
                      float scale, float *out);

@@ -35,41 +35,55 @@ static void F(squares)(const void *x, size_t size, size_t n, size_t d, double *o
     }
 }
 
-/* Round x scale to whole numbers and sum every column. Returns 0 if one of them is not below
-   `most` in size; below it no sum is rounded. */
-static int F(steps)(const double *x, size_t n, size_t d, double scale, double most, double *total) {
-    for (size_t start = 0; start < d; start += STRIP) {
-        const size_t columns = d - start < STRIP ? d - start : STRIP;
-        double *RESTRICT sum = total + start, largest[STRIP] = {0};
-        size_t row = 0;
-        for (size_t c = 0; c < columns; c++) sum[c] = 0.0;
-        for (; row + 4 <= n; row += 4) {
-            const double *RESTRICT from = x + row * d + start;
-            for (size_t c = 0; c < columns; c++) {
-                const double one = rint(from[c] * scale), two = rint(from[d + c] * scale);
-                const double three = rint(from[2 * d + c] * scale);
-                const double four = rint(from[3 * d + c] * scale);
-                /* The larger of two is the second where one is no number, and then so is the sum. */
-                const double left = fabs(one) > fabs(two) ? fabs(one) : fabs(two);
-                const double right = fabs(three) > fabs(four) ? fabs(three) : fabs(four);
-                const double both = left > right ? left : right;
-                largest[c] = both > largest[c] ? both : largest[c];
-                sum[c] += (one + two) + (three + four);
-            }
-        }
-        for (; row < n; row++) {
-            const double *RESTRICT from = x + row * d + start;
-            for (size_t c = 0; c < columns; c++) {
-                const double one = rint(from[c] * scale);
-                largest[c] = fabs(one) > largest[c] ? fabs(one) : largest[c];
-                sum[c] += one;
-            }
-        }
-        for (size_t c = 0; c < columns; c++) {
-            if (!(largest[c] < most) || sum[c] != sum[c]) return 0;
-        }
+/* Round x factor scale to whole numbers and sum every column; without factors they are 1. Returns 0
+   if one of them is not below `most` in size; below it no sum is rounded. */
+#define STEP(ROW, FACTOR) rint((double)from[(ROW) * d + c] * (FACTOR) * scale)
+#define STEPS(REAL, NAME)                                                                          \
+    static int NAME(const REAL *x, const double *factors, size_t n, size_t d, double scale,        \
+                    double most, double *total) {                                                  \
+        for (size_t start = 0; start < d; start += STRIP) {                                        \
+            const size_t columns = d - start < STRIP ? d - start : STRIP;                          \
+            double *RESTRICT sum = total + start, largest[STRIP] = {0}, f[4] = {1, 1, 1, 1};       \
+            size_t row = 0;                                                                        \
+            for (size_t c = 0; c < columns; c++) sum[c] = 0.0;                                     \
+            for (; row + 4 <= n; row += 4) {                                                       \
+                const REAL *RESTRICT from = x + row * d + start;                                   \
+                for (size_t each = 0; factors && each < 4; each++) f[each] = factors[row + each];  \
+                for (size_t c = 0; c < columns; c++) {                                             \
+                    const double one = STEP(0, f[0]), two = STEP(1, f[1]);                         \
+                    const double three = STEP(2, f[2]), four = STEP(3, f[3]);                      \
+                    /* Of two the second where one is no number, and then so is the sum. */        \
+                    const double left = fabs(one) > fabs(two) ? fabs(one) : fabs(two);             \
+                    const double right = fabs(three) > fabs(four) ? fabs(three) : fabs(four);      \
+                    const double both = left > right ? left : right;                               \
+                    largest[c] = both > largest[c] ? both : largest[c];                            \
+                    sum[c] += (one + two) + (three + four);                                        \
+                }                                                                                  \
+            }                                                                                      \
+            for (; row < n; row++) {                                                               \
+                const REAL *RESTRICT from = x + row * d + start;                                   \
+                const double factor = factors ? factors[row] : 1.0;                                \
+                for (size_t c = 0; c < columns; c++) {                                             \
+                    const double one = STEP(0, factor);                                            \
+                    largest[c] = fabs(one) > largest[c] ? fabs(one) : largest[c];                  \
+                    sum[c] += one;                                                                 \
+                }                                                                                  \
+            }                                                                                      \
+            for (size_t c = 0; c < columns; c++) {                                                 \
+                if (!(largest[c] < most) || sum[c] != sum[c]) return 0;                            \
+            }                                                                                      \
+        }                                                                                          \
+        return 1;                                                                                  \
     }
-    return 1;
+STEPS(float, F(steps_float))
+STEPS(double, F(steps_double))
+#undef STEPS
+#undef STEP
+
+static int F(steps)(const void *x, size_t size, const double *factors, size_t n, size_t d,
+                    double scale, double most, double *total) {
+    return size == 4 ? F(steps_float)(x, factors, n, d, scale, most, total)
+                     : F(steps_double)(x, factors, n, d, scale, most, total);
 }
 
 /* The largest entry of every row in size. Without their signs, floats are in the order of their

@@ -1,8 +1,10 @@
 """Fixed-point sums: floats become integers once, so that adding them is exact in any order."""
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raydp_sim import kernels
 from raydp_sim.mechanisms.base import Counts, Floats
@@ -57,8 +59,13 @@ def total(terms: Counts) -> Counts:
     return np.asarray(terms.sum(axis=0))
 
 
-def summed(values: Floats, step: float) -> Counts:
+def summed(values: NDArray[Any], step: float, factors: Floats | None = None) -> Counts:
     """Round values to whole steps and sum the rows: `total(quantise(values, step))`.
+
+    Args:
+        values: one row each, of doubles or single floats.
+        step: to whose multiples they are rounded.
+        factors: of each row, by which it is multiplied before, as doubles.
 
     Example:
         >>> summed(np.array([[0.3, 1.0], [0.3, -2.0]]), 0.25).tolist()
@@ -68,8 +75,12 @@ def summed(values: Floats, step: float) -> Counts:
     rows = max(_TOGETHER, _CACHED // max(1, values.shape[1]))
     for first in range(0, len(values), rows):
         part = values[first : first + rows]
-        sums = kernels.steps(part, 1.0 / step, _WHOLE / len(part))
-        found = add(found, total(quantise(part, step)) if sums is None else sums)
+        own = None if factors is None else factors[first : first + rows]
+        sums = kernels.steps(part, 1.0 / step, _WHOLE / len(part), own)
+        if sums is None:
+            whole = part if own is None else part.astype(np.float64) * own[:, None]
+            sums = total(quantise(whole, step))
+        found = add(found, sums)
     return found
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.mechanisms.base import Counts, Floats
+from raydp_sim.mechanisms.domain import Admitted
 from raydp_sim.mechanisms.wires.fixed import add, resolution, summed
 
 
@@ -55,8 +56,11 @@ class Vectors:
         """Return an empty sum."""
         return np.zeros(self.dimension + 1, np.int64)
 
-    def fold(self, counts: Counts, index: NDArray[Any], payload: NDArray[Any]) -> Counts:
-        """Return the sum after a chunk of reports."""
+    def fold(self, counts: Counts, index: NDArray[Any], payload: Any) -> Counts:
+        """Return the sum after a chunk of reports, or of vectors that are still to be scaled."""
+        if isinstance(payload, Admitted) and payload.factors is not None:
+            total = summed(payload.given, self.step, payload.factors)
+            return add(counts, np.append(total, len(payload)))
         rows = payload.reshape(-1, self.dimension)
         return add(counts, np.append(summed(rows, self.step), len(rows)))
 
