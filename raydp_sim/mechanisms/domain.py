@@ -16,8 +16,6 @@ Floats = NDArray[np.float64]
 _TOLERANCE = 1e-9
 # Doubles looked at together when values are checked.
 _CACHED = 1 << 15
-# Of single floats more fit, and rows are long.
-_SINGLES = 1 << 18
 
 
 Clip = Literal["clamp", "radial"]
@@ -248,9 +246,10 @@ class Domain:
         if self._round:
             return np.asarray(np.sqrt(kernels.squares(values)))
         # Row by row the same whatever the block, which only keeps the temporaries in cache.
-        most = _CACHED if values.itemsize == 8 else _SINGLES
-        sizes, step = np.empty(len(values)), max(1, most // self.width)
+        sizes, step = np.empty(len(values)), max(1, _CACHED // self.width)
         with np.errstate(over="ignore", invalid="ignore"):
+            if self.norm == "linf":
+                return kernels.largest(values)
             for first in range(0, len(values), step):
                 sizes[first : first + step] = self._size(values[first : first + step])
         return sizes
@@ -263,8 +262,6 @@ class Domain:
         if self.norm == "category":
             valid = self._valid(values).all(axis=1)
             return np.where(valid, self.radius, np.inf)
-        if self.norm == "linf":
-            return np.asarray(kernels.largest(values))
         if self.norm == "l1":
             return np.asarray(np.abs(values).sum(axis=1))
         if self.norm == "lp":
