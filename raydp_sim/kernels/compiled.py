@@ -344,7 +344,7 @@ def entries(x: Floats, signs: Floats, rows: Counts) -> Floats:
     signs = _need("signs", signs, np.float64, (len(signs),))
     rows = _need("rows", rows, np.int64, rows.shape)
     left, right = factors(len(signs))
-    room = np.empty(len(signs) + rows.shape[1] * len(right))
+    room = np.empty(5 * len(right))
     out = np.empty(rows.shape)
     _compiled.entries(x, x.shape[1], signs, rows, rows.shape[1], left, right, room, out)
     return out

@@ -135,9 +135,12 @@ def transform(kernels):
 
 def entries(kernels):
     for full in POWERS:
-        for n, d, count in ((0, full, 2), (1, full, 2), (9, max(1, full - 3), 4), (33, full, 6)):
+        shapes = [(0, full, 2), (1, full, 2), (9, max(1, full - 3), 4), (33, full, 6)]
+        for n, d, count in (*shapes, (5, full // 2 + 1, 10), (7, max(1, full // 4), 4)):
             at = np.random.default_rng(n).integers(0, full, (n, count))
             yield kernels.entries(numbers(n, d), numbers(full), at)
+            nothing = np.where(numbers(n, d) < 0.0, -0.0, 0.0)
+            yield kernels.entries(nothing, numbers(full), at)
     yield kernels.entries(numbers(5, 64), numbers(64), np.arange(15).reshape(5, 3))
 
 

@@ -245,14 +245,14 @@ static PyObject *py_entries(PyObject *self, PyObject *args) {
         const size_t n = items(&held, 0, 8) / (size_t)d;
         const int64_t *at = AT(2);
         fits = items(&held, 0, 8) == n * (size_t)d && items(&held, 2, 8) == n * (size_t)wanted &&
-               items(&held, 5, 8) == full + (size_t)wanted * rights &&
+               items(&held, 5, 8) == 5 * rights &&
                items(&held, 6, 8) == n * (size_t)wanted;
         for (size_t i = 0; fits && i < n * (size_t)wanted; i++) {
             fits = at[i] >= 0 && (size_t)at[i] < full;
         }
         if (fits) {
-            RUN(entries(AT(0), n, (size_t)d, AT(1), full, at, (size_t)wanted, AT(3), lefts, AT(4),
-                        rights, AT(5), AT(6)));
+            RUN(entries(AT(0), n, (size_t)d, AT(1), at, (size_t)wanted, AT(3), lefts, AT(4), rights,
+                        AT(5), AT(6)));
         }
     }
     return done(&held, fits);

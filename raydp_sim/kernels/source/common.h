@@ -83,9 +83,9 @@ typedef struct {
     void (*leaned)(const uint32_t *ids, size_t n, size_t d, Key key, const double *x,
                    const double *size, double shortest, const double *height,
                    const double *across, int exact, double *unit, double *out);
-    void (*entries)(const double *x, size_t n, size_t d, const double *signs, size_t full,
-                    const int64_t *at, size_t wanted, const double *left, size_t lefts,
-                    const double *right, size_t rights, double *room, double *out);
+    void (*entries)(const double *x, size_t n, size_t d, const double *signs, const int64_t *at,
+                    size_t wanted, const double *left, size_t lefts, const double *right,
+                    size_t rights, double *room, double *out);
     void (*coefficients)(double *kept, double *rest, size_t n, size_t full, int rounds, double cut,
                          const double *frame);
     void (*transforms_double)(double *x, size_t n, size_t full);

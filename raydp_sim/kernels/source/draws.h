@@ -61,7 +61,8 @@ static void F(toss)(const uint32_t *ids, size_t n, size_t draws, Key key, const 
 
 /* Messages of one sampled coordinate of each block: its offset is drawn below `high` from one key
    and its bit tossed from another; a value v is 1 with chance (v + shift) scale, cut to [0, 1].
-   Values of a block are asked for before they are needed: each is in a line of its own. */
+   Each value is in a line of its own, so those of a block are asked for before the bits of the block
+   before it are tossed: as many as are on their way at once anyway. */
 #define PICK(Item)                                                                                 \
     for (size_t i = 0; i < some; i++) {                                                            \
         ((Item *)out)[done + i] = (Item)(2u * offset[i] + (u[i] < limit[i]));                      \
@@ -71,26 +72,35 @@ static void F(picked)(const uint32_t *ids, size_t n, size_t draws, Key index, Ke
                       const double *values, size_t d, const int64_t *starts, const double *high,
                       double shift, double scale, const double *flip, const double *gap,
                       size_t size, void *out) {
-    ALIGNED(64) uint32_t x0[BLOCK], x1[BLOCK], offset[BLOCK];
-    ALIGNED(64) double u[BLOCK], limit[BLOCK];
-    const double *at[BLOCK];
+    enum { most = 128 }; /* of a block; two are under way */
+    ALIGNED(64) uint32_t x0[most], x1[most], offsets[2][most];
+    ALIGNED(64) double u[most], limit[most];
+    const double *places[2][most];
     Counter drawn = {ids, 0, 0, draws, index}, tossed = {ids, 0, 0, draws, key};
     const size_t total = n * draws;
     size_t draw = 0, again = 0;
     const double *row = values;
-    for (size_t done = 0; done < total; done += BLOCK) {
-        const size_t some = total - done < BLOCK ? total - done : BLOCK;
-        F(advance)(&drawn, x0, x1, some);
-        F(unit)(x0, x1, some, u);
-        for (size_t i = 0; i < some; i++) {
-            offset[i] = (uint32_t)(int32_t)(u[i] * high[draw]);
-            at[i] = row + starts[draw] + offset[i];
-            PREFETCH(at[i]);
-            if (++draw == draws) {
-                draw = 0;
-                row += d;
+    for (size_t asked = 0, done = 0; done < total; asked += most) {
+        if (asked < total) {
+            const size_t some = total - asked < most ? total - asked : most;
+            const double **at = places[asked / most % 2];
+            uint32_t *offset = offsets[asked / most % 2];
+            F(advance)(&drawn, x0, x1, some);
+            F(unit)(x0, x1, some, u);
+            for (size_t i = 0; i < some; i++) {
+                offset[i] = (uint32_t)(int32_t)(u[i] * high[draw]);
+                at[i] = row + starts[draw] + offset[i];
+                PREFETCH(at[i]);
+                if (++draw == draws) {
+                    draw = 0;
+                    row += d;
+                }
             }
         }
+        if (!asked) continue;
+        const size_t some = total - done < most ? total - done : most;
+        const double *const *at = places[done / most % 2];
+        const uint32_t *offset = offsets[done / most % 2];
         F(advance)(&tossed, x0, x1, some);
         F(unit)(x0, x1, some, u);
         for (size_t i = 0; i < some; i++) {
@@ -107,6 +117,7 @@ static void F(picked)(const uint32_t *ids, size_t n, size_t draws, Key index, Ke
         } else {
             PICK(uint32_t)
         }
+        done += some;
     }
 }
 #undef PICK
