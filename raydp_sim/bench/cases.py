@@ -44,6 +44,8 @@ class Case:
         per_actor: clients in one actor.
         more: further sections of the scenario.
         span: releases that go together; 1 also where each waits for the one before.
+        servers: where the actors' servers are; short rounds that wait for each other do best
+            with those in the driver.
         contenders: who is measured.
         floor: what the floor calls it.
         large: whether it is played only where it is named.
@@ -59,6 +61,7 @@ class Case:
     per_actor: int | str = "auto"
     more: dict[str, Any] = field(default_factory=dict)
     span: int | str = 16
+    servers: str = "actors"
     contenders: tuple[str, ...] = ("actors", "inline", "floor")
     floor: str = ""
     large: bool = False
@@ -81,6 +84,7 @@ class Case:
                     "backend": backend,
                     "clients_per_actor": self.per_actor,
                     "span": self.span,
+                    "servers": self.servers,
                 },
                 **self.more,
             }
@@ -197,8 +201,9 @@ def _adaptive(case: Case, goals: Goals) -> Case:
     return replace(
         case,
         name=f"{case.name}-adaptive",
-        title=f"{case.title}, release by release",
+        title=f"{case.title}, release by release, servers in the driver",
         goals=goals,
+        servers="driver",
         more={"task": {"kind": "raydp_sim.bench.adaptive:AdaptiveMean"}},
     )
 

@@ -110,6 +110,7 @@ def play(
     # Ray takes a second to import; `--help` should not wait for it.
     from raydp_sim.actors.cluster import connected
     from raydp_sim.actors.on_ray import OnRay
+    from raydp_sim.actors.together import Together
 
     with contextlib.ExitStack() as stack:
         floor = Floor()
@@ -119,9 +120,8 @@ def play(
         for case in cases:
             with tempfile.TemporaryDirectory(prefix="raydp-bench-") as folder:
                 number = clients or case.clients
-                yield _measure(
-                    case, number, floor, OnRay(), Path(folder), progress, segments, rounds
-                )
+                ray = Together() if case.servers == "driver" else OnRay()
+                yield _measure(case, number, floor, ray, Path(folder), progress, segments, rounds)
 
 
 def _measure(
