@@ -96,3 +96,22 @@ def largest(x: Any, size: int, out: Any, /) -> None: ...
 def gathered(pool: Any, size: int, numbers: Any, scale: float, out: Any, /) -> None: ...
 def steps(x: Any, size: int, factors: Any, scale: float, most: float, total: Any, /) -> bool: ...
 def hadamard(x: Any, full: int, size: int, /) -> None: ...
+def softmax(
+    pool: Any,
+    size: int,
+    width: int,
+    numbers: Any,
+    scale: float,
+    labels: Any,
+    weights: Any,
+    theta: Any,
+    apart: bool,
+    samples: int,
+    classes: int,
+    room: Any,
+    out: Any,
+    total: Any,
+    below: Any,
+    right: Any,
+    /,
+) -> None: ...

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 Ids = NDArray[np.uint32]
 Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
 Counts = NDArray[np.int64]
 Octets = NDArray[np.uint8]
 Booleans = NDArray[np.bool_]
@@ -38,3 +39,17 @@ class Grouped(NamedTuple):
 
     items: NDArray[Any]
     sizes: Counts
+
+
+class Softmax(NamedTuple):
+    """Of every sample, what its loss is made of: log(total) - below.
+
+    Attributes:
+        total: sum over classes of the exponentials of logits, less the largest of them.
+        below: the logit of the sample's own class, less the largest.
+        right: whether the own class is the first that has the largest.
+    """
+
+    total: Floats32
+    below: Floats32
+    right: Booleans

@@ -126,6 +126,26 @@ def gathered(kernels):
                 yield kernels.gathered(pool, at[:, 0], 0.1)
 
 
+def softmax(kernels):
+    drawn = np.random.default_rng(11)
+    shapes = ((1,), 1, 1), ((3,), 4, 5), ((4, 4), 7, 10), ((17,), 5, 11), ((5, 5, 3), 3, 2)
+    for shape, samples, classes in (*shapes, ((28, 28), 6, 10), ((100,), 13, 16)):
+        for kind, n in ((np.uint8, 3), (np.float32, 9), (np.float64, 2), (np.uint8, 0)):
+            pool = (drawn.random((9, *shape)) * 255.0).astype(kind)
+            pool = pool if kind == np.uint8 else pool / 255
+            size = classes * (int(np.prod(shape)) + 1)
+            at = drawn.integers(0, 9, (n, samples)), 1.0 / 255.0
+            labels = drawn.integers(0, classes, (n, samples))
+            weights = drawn.random((n, samples)).astype(np.float32)
+            # Zero has ties, and large numbers shares of nothing.
+            for scale in (0.0, 0.3, 30.0):
+                for first in ((size,), (n, size)):
+                    theta = (scale * drawn.standard_normal(first)).astype(np.float32)
+                    out = np.full((n, size), np.nan, np.float32)
+                    yield from kernels.softmax(pool, *at, labels, weights, theta, out)
+                    yield out
+
+
 def transform(kernels):
     for full in POWERS:
         for n in (0, 1, 5, 64):
@@ -208,6 +228,7 @@ CASES = {
         long_groups,
         permuted,
         picked,
+        softmax,
         toss,
         transform,
         wide,

@@ -5,6 +5,7 @@ from raydp_sim.kernels.plain.frames import coefficients, entries
 from raydp_sim.kernels.plain.hadamard import hadamard
 from raydp_sim.kernels.plain.rows import dots, gathered, largest, leaned, squares, steps, turned
 from raydp_sim.kernels.plain.shuffle import group, merge, shuffle, tally
+from raydp_sim.kernels.plain.softmax import softmax
 from raydp_sim.kernels.plain.threefry import encrypt, normals, uniforms, words
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "picked",
     "sample",
     "shuffle",
+    "softmax",
     "squares",
     "steps",
     "tally",

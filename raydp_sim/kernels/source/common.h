@@ -96,6 +96,10 @@ typedef struct {
     void (*largest)(const void *x, size_t size, size_t n, size_t d, double *out);
     void (*gathered)(const void *pool, size_t size, size_t d, const int64_t *at, size_t n,
                      float scale, float *out);
+    void (*softmax)(const void *pool, size_t size, size_t d, float scale, const int64_t *at,
+                    const int64_t *labels, const float *weights, size_t n, size_t s,
+                    const float *theta, size_t apart, size_t classes, float *room, float *found,
+                    float *total, float *below, uint8_t *right);
 } Table;
 
 #endif

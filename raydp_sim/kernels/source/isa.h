@@ -18,6 +18,8 @@
 #include "rows.h"
 #include "sums.h"
 
+#include "softmax.h"
+
 #define REAL double
 #define LANES (REGISTER / 8)
 #define T(name) F(name##_double)
@@ -38,6 +40,7 @@ static const Table F(table) = {
     F(dots),      F(shuffles), F(turned),       F(leaned),   F(entries),
     F(coefficients), F(transforms_double), F(transforms_float),
     F(squares),   F(steps),    F(largest),      F(gathered),
+    F(softmax),
 };
 
 #undef BLOCK

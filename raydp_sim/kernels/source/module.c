@@ -1,6 +1,6 @@
 /* The Python side of the loops: take buffers, check that their sizes fit, and call one set.
 
-   Types and shapes are checked in Python before (kernels/compiled.py); the sizes are checked here
+   Types and shapes are checked in Python before (kernels/compiled/); the sizes are checked here
    as well, so that no caller can make C read or write outside of a buffer. Only the limited API is
    used, so one binary serves every Python from 3.11 on. */
 
@@ -104,7 +104,7 @@ static PyObject *use(PyObject *self, PyObject *args) {
 }
 
 /* Buffers of one call, given back together. */
-#define MOST_BUFFERS 8
+#define MOST_BUFFERS 10
 typedef struct {
     Py_buffer view[MOST_BUFFERS];
     int count;
@@ -136,6 +136,7 @@ static size_t items(const Held *held, int which, size_t bytes) {
 
 #include "calls_draws.h"
 #include "calls_rows.h"
+#include "calls_models.h"
 
 static PyMethodDef methods[] = {
     {"sets", sets, METH_NOARGS, "Instruction sets of this machine, slowest first."},
@@ -163,6 +164,7 @@ static PyMethodDef methods[] = {
     {"squares", py_squares, METH_VARARGS, NULL},
     {"largest", py_largest, METH_VARARGS, NULL},
     {"gathered", py_gathered, METH_VARARGS, NULL},
+    {"softmax", py_softmax, METH_VARARGS, NULL},
     {"steps", py_steps, METH_VARARGS, NULL},
     {"hadamard", py_hadamard, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
