@@ -82,7 +82,7 @@ def command(
     if serve or serve_at is not None:
         assignments = (*assignments, f"metrics.serve={serve_at or 'true'}")
     search_also(Path.cwd())
-    with waiting(document) as took:
+    with waiting(document, assignments) as took:
         loaded = load(path, assignments, seed)
     made = prepare(loaded, out, address, origin=path)
     made.loading_s = took[0]

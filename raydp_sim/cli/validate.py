@@ -56,7 +56,7 @@ def command(
             if is_figure(document):
                 figures.load(path, assignments)
             else:
-                with waiting(document):
+                with waiting(document, assignments):
                     foreseen = _foresee(load(path, assignments), finding)
         except InputError as error:
             finding.update(valid=False, error=str(error))

@@ -4,18 +4,22 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import click
 
+from raydp_sim.errors import InputError
 from raydp_sim.privacy.composition.search import watched
+from raydp_sim.scenario.document import overridden
 
 _FIRST, _NEXT = 2.0, 10.0
 
 
 @contextlib.contextmanager
-def waiting(document: Any, first: float = _FIRST, then: float = _NEXT) -> Iterator[list[float]]:
+def waiting(
+    document: Any, overrides: Iterable[str] = (), first: float = _FIRST, then: float = _NEXT
+) -> Iterator[list[float]]:
     """Say after two seconds what takes so long, and go on saying so; a terminal shows one line.
 
     While a mechanism is calibrated it says how often was tried, and what the last try gave.
@@ -24,9 +28,13 @@ def waiting(document: Any, first: float = _FIRST, then: float = _NEXT) -> Iterat
 
     Args:
         document: the scenario as read: whether it has a target to be calibrated.
+        overrides: assignments that are still to be made in it.
         first: seconds before anything is said.
         then: seconds between two lines, where there is no terminal.
     """
+    if isinstance(document, Mapping):
+        with contextlib.suppress(InputError):  # told by whoever makes them
+            document = overridden(document, overrides)
     mechanism = document.get("mechanism") if isinstance(document, Mapping) else None
     target = mechanism.get("target") if isinstance(mechanism, Mapping) else None
     what = "checking the scenario"

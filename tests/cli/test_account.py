@@ -234,11 +234,11 @@ def test_whoever_waits_for_a_calibration_sees_its_tries(capsys):
         time.sleep(0.02)
         return loss
 
-    with waiting(document, first=0.01, then=0.01):
+    with waiting(document, ["mechanism.target.epsilon=2"], first=0.01, then=0.01):
         found = largest_within(slow, 1.0, 1e-3, 20.0)
     lines = capsys.readouterr().err.splitlines()
     assert found == pytest.approx(1.0, rel=1e-5)
     tries = (
-        r"epsilon 1.0 of the whole run: try \d+, epsilon_local \S+ gives epsilon \S+, \d+ s so far"
+        r"epsilon 2 of the whole run: try \d+, epsilon_local \S+ gives epsilon \S+, \d+ s so far"
     )
     assert re.search(tries, lines[-1])
