@@ -16,6 +16,7 @@ from raydp_sim.mechanisms.leveled import Leveled
 from raydp_sim.mechanisms.randomizer import Clipped, Randomizer
 from raydp_sim.mechanisms.recoverable import Recoverable
 from raydp_sim.mechanisms.sequences import KeyBook
+from raydp_sim.models.base import TILE
 from raydp_sim.random import ClientStream, Ids, Stream
 from raydp_sim.stream.sealed import fingerprint, record_ids
 from raydp_sim.tasks.base import Answer, Arrays, Ask, Floats, Setting, Task
@@ -23,9 +24,9 @@ from raydp_sim.tasks.trial import check_values
 
 _BLOCK_BYTES = 1 << 22
 _COPY_BYTES = 1 << 26  # of the data that one block of clients may hold
-# Of the values that a block computes: the C library hands arrays of 32 MiB and more back to the
-# system, which then has to find and clear pages for the next block.
-_MADE_BYTES = 1 << 24
+# Of the values that a block computes, were they doubles: gradients are looked at again by who
+# clips and randomizes them, and should still be in cache then.
+_MADE_BYTES = 1 << 23
 
 Weigh = Callable[[NDArray[np.int64] | None], Floats | None]
 
@@ -190,12 +191,12 @@ class Answers:
     def _block(self, mechanism: Mechanism) -> int:
         # Samples are gathered tile by tile; what a block copies are their numbers. What a client
         # computes may be longer than what it holds: gradients of a large model.
-        width = 8 * mechanism.domain.width
+        width, sent = 8 * mechanism.domain.width, max(8, -(-mechanism.bits // 8))
         if isinstance(self.data, np.ndarray):
             most = _COPY_BYTES // max(8, self.data.nbytes // max(1, len(self.ids)), width)
-        else:
-            most = _MADE_BYTES // max(8 * int(np.prod(self.setting.shape[:1])), width)
-        return max(256, min(most, _BLOCK_BYTES // max(8, -(-mechanism.bits // 8))))
+            return max(256, min(most, _BLOCK_BYTES // sent))
+        tiles = _MADE_BYTES // (TILE * max(8 * int(np.prod(self.setting.shape[:1])), width))
+        return min(TILE * max(1, tiles), max(256, _BLOCK_BYTES // sent))
 
     def _answer(
         self,

@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.check.finding import NotChecked, check, plural, require
+from raydp_sim.datasets.labelled import Chosen
+from raydp_sim.kernels.types import Floats32
 from raydp_sim.models import MODELS
-from raydp_sim.models.base import TILE, Classifier, Floats32, Network
+from raydp_sim.models.base import TILE, Classifier, Network
 from raydp_sim.models.losses import cross_entropy
 from raydp_sim.random import Stream
 
@@ -177,6 +179,29 @@ def _near(one: Any, other: Any, what: str) -> None:
     require(off <= _ROUNDING * float(np.abs(one).max()), f"{what} (by {off:.3g})")
 
 
+@check("one pass gives what the way there and back gives")
+def one_pass(subject: ModelSubject) -> str:
+    """`slope` weights samples, and a client's bits do not depend on its company."""
+    network, (features, labels) = subject.network, subject.rows(5, 3)
+    weights = np.array([[0.5, 0.25, 0.25]] * 4 + [[1.0, 0.0, 0.0]], np.float32)
+    pool, numbers = features.reshape(-1, *subject.shape), np.arange(15).reshape(5, 3)
+    for theta in (subject.theta, subject.own(5)):
+        found = network.slope(theta, Chosen(pool, numbers, labels), weights)
+        logits, tape = network.forward(theta, features)
+        loss = cross_entropy(logits, labels)
+        meant = network.backward(theta, tape, loss.slopes * weights[..., None])
+        _near(meant, found.gradient, "`slope` returned another gradient than `backward`")
+        losses = (loss.values * weights).sum(axis=1)
+        _near(losses, found.losses, "`slope` returned other losses than those of the logits")
+        for row in range(5):
+            own = theta if theta.ndim == 1 else theta[row : row + 1]
+            rows = slice(row, row + 1)
+            alone = network.slope(own, Chosen(pool, numbers[rows], labels[rows]), weights[rows])
+            same = all(np.array_equal(a[rows], b) for a, b in zip(found, alone, strict=True))
+            require(same, "`slope` gave a client other bits in the company of others")
+    return "5 clients with 3 weighted samples each, and each alone"
+
+
 @check("gradients are slopes of the loss")
 def gradients(subject: ModelSubject) -> str:
     """Finite differences in float64, along random directions of every part.
@@ -241,6 +266,7 @@ MODEL_CHECKS = (
     company,
     alike,
     additive,
+    one_pass,
     gradients,
     not_numbers,
 )

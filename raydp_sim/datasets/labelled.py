@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from raydp_sim.registry import Piece
 
 Features = NDArray[np.float32]
 Labels = NDArray[np.int64]
+BYTE = 1.0 / 255.0
+"""By which bytes are scaled."""
 
 
 class Examples(NamedTuple):
@@ -68,6 +71,11 @@ class Labelled:
             "such a task, or data that are vectors"
         )
 
+    def chosen(self, places: NDArray[Any] | None = None) -> "Chosen":
+        """Return the samples at some places of each client, or all of them."""
+        found = self.index if places is None else np.take_along_axis(self.index, places, axis=1)
+        return Chosen(self.pool, found, self.classes.take(found).astype(np.int64, copy=False))
+
     @property
     def nbytes(self) -> int:
         """Bytes that these clients add to the pool which all share."""
@@ -91,7 +99,33 @@ class Labelled:
 
     def take(self, chosen: NDArray[Any]) -> Examples:
         """Return the samples at some places of each client: (clients, places, ...)."""
-        return examples(self.pool, self.classes, np.take_along_axis(self.index, chosen, axis=1))
+        found = self.chosen(chosen)
+        return Examples(found.features, found.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Some samples of some clients; features are gathered only if somebody asks for them.
+
+    Attributes:
+        pool: features of all samples, in their own type.
+        numbers: of the samples, (clients, samples).
+        labels: of these samples.
+
+    Example:
+        >>> some = Chosen(np.array([[51], [255]], np.uint8), np.array([[1, 0]]), np.array([[3, 2]]))
+        >>> some.features.round(2).ravel().astype(str).tolist()
+        ['1.0', '0.2']
+    """
+
+    pool: NDArray[Any]
+    numbers: NDArray[np.int64]
+    labels: Labels
+
+    @cached_property
+    def features(self) -> Features:
+        """The features as float32; bytes are scaled to [0, 1]."""
+        return kernels.gathered(self.pool, self.numbers, BYTE)
 
 
 def _widened(index: NDArray[np.int64], width: int) -> NDArray[np.int64]:
@@ -102,7 +136,7 @@ def _widened(index: NDArray[np.int64], width: int) -> NDArray[np.int64]:
 
 def examples(pool: NDArray[Any], classes: NDArray[Any], numbers: NDArray[Any]) -> Examples:
     """Gather samples of a pool; bytes become numbers in [0, 1]."""
-    features = kernels.gathered(pool, numbers, 1.0 / 255.0)
+    features = kernels.gathered(pool, numbers, BYTE)
     return Examples(features, classes.take(numbers).astype(np.int64, copy=False))
 
 

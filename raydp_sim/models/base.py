@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raydp_sim.datasets.labelled import Chosen
 from raydp_sim.kernels.memory import keep_freed
+from raydp_sim.kernels.types import Booleans, Floats32
+from raydp_sim.models.losses import cross_entropy
 from raydp_sim.random import Stream
 from raydp_sim.registry import Piece
 
-Floats32 = NDArray[np.float32]
 # Rows that callers hand to a network at a time: what it holds for the way back stays in cache.
 TILE = 64
 
@@ -28,6 +29,20 @@ class Part(NamedTuple):
         return int(np.prod(self.shape))
 
 
+class Slope(NamedTuple):
+    """Of each client's loss, a weighted sum over its samples.
+
+    Attributes:
+        losses: one per client.
+        gradient: one row per client.
+        right: which samples are classified rightly.
+    """
+
+    losses: Floats32
+    gradient: Floats32
+    right: Booleans
+
+
 class Network(ABC):
     """A classifier for features of one shape.
 
@@ -36,6 +51,9 @@ class Network(ABC):
     per client, the sum over its samples; with one sample per row they are per-example gradients.
     Arithmetic of one row never depends on which other rows share the call.
     """
+
+    # Samples that go through in one call; few enough that what is gathered of them stays in cache.
+    at_once: ClassVar[int] = 1024
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self.parts = tuple(parts)
@@ -63,6 +81,24 @@ class Network(ABC):
             slopes: of the loss in the logits, (clients, samples, classes).
             out: where to write it; a new array by default.
         """
+
+    def slope(
+        self, theta: Floats32, chosen: Chosen, weights: Floats32, out: Floats32 | None = None
+    ) -> Slope:
+        """Return the cross-entropy of each client, summed with weights, and its gradient.
+
+        Args:
+            theta: the parameters.
+            chosen: the samples.
+            weights: of the samples.
+            out: where to write the gradient; a new array by default.
+        """
+        logits, tape = self.forward(theta, chosen.features)
+        loss = cross_entropy(logits, chosen.labels)
+        losses = (loss.values * weights).sum(axis=1)
+        slopes = np.multiply(loss.slopes, weights[..., None], out=loss.slopes)
+        gradient = self.backward(theta, tape, slopes, out=out)
+        return Slope(losses, gradient, logits.argmax(axis=-1) == chosen.labels)
 
     def named(self, theta: Floats32) -> dict[str, Floats32]:
         """Return the parameters (..., d) as named tensors, as a `state_dict` has them."""

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from raydp_sim.models.base import Floats32, Part
+from raydp_sim.kernels.types import Floats32
+from raydp_sim.models.base import Part
 
 Activation = Literal["tanh", "relu"]
 # Shape of one sample between two layers.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from raydp_sim.datasets.labelled import Labels
-from raydp_sim.models.base import Floats32
+from raydp_sim.kernels.types import Floats32
 
 
 class Loss(NamedTuple):

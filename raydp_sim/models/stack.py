@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from raydp_sim.errors import InputError
-from raydp_sim.models.base import Floats32, Network, Part
+from raydp_sim.kernels.types import Floats32
+from raydp_sim.models.base import Network, Part
 from raydp_sim.models.layers import Layer
 from raydp_sim.random import Stream
 

@@ -9,7 +9,8 @@ from pydantic import Field
 from pydantic_core import PydanticCustomError
 
 from raydp_sim.errors import InputError, bad_field
-from raydp_sim.models.base import TILE, Classifier, Floats32, Network, Part
+from raydp_sim.kernels.types import Floats32
+from raydp_sim.models.base import TILE, Classifier, Network, Part
 from raydp_sim.random import Stream
 from raydp_sim.registry import at_path
 

@@ -17,6 +17,7 @@ BROKEN = {
     "Mixing": "a row does not depend on its company",
     "Crossing": "equal parameters give equal gradients",
     "Averaging": "samples add up",
+    "Detouring": "one pass gives what the way there and back gives",
     "Sloping": "gradients are slopes of the loss",
     "Swallowing": "what is no number stays visible",
 }

@@ -242,8 +242,8 @@ def test_own_accuracies_are_exact_sums_over_any_blocks() -> None:
     shares = []
     for client in range(20):
         own = local.all_of(data.test[client : client + 1])
-        logits = network.forward(theta[client : client + 1], own.features)[0]
-        shares.append((logits.argmax(-1) == own.labels).mean())
+        logits = network.forward(theta[client : client + 1], own.chosen.features)[0]
+        shares.append((logits.argmax(-1) == own.chosen.labels).mean())
     found = local.spread(whole)
     assert found == pytest.approx((np.mean(shares), np.std(shares)), abs=1e-6)
 

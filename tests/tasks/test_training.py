@@ -264,6 +264,7 @@ def test_numbers_that_are_none_stop_a_run_and_leave_what_was_good(kind, tmp_path
     made = scenario(kind, evaluate_every=1)
     network, task = type(made.task.network(setting_of(made))), type(made.task)
     broken, forward, client = [False], network.forward, task.client
+    slope = network.slope
     whole = run(made, out=tmp_path / "whole")
     assert whole.summary["metrics"]["releases"] == 4
 
@@ -279,7 +280,12 @@ def test_numbers_that_are_none_stop_a_run_and_leave_what_was_good(kind, tmp_path
         return (logits * np.nan if broken[0] else logits), tape
 
     monkeypatch.setattr(task, "client", asked)
+
+    def sloping(self, theta, *more):
+        return slope(self, theta * np.float32(np.nan) if broken[0] else theta, *more)
+
     monkeypatch.setattr(network, "forward", failing)
+    monkeypatch.setattr(network, "slope", sloping)
     with pytest.raises(RunError, match=r"in round 3 a (loss|gradient)|after round 3"):
         run(made, out=tmp_path / "run")
     good = rows(tmp_path / "whole", "releases")[:2]

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raydp_sim.models.base import TILE, Floats32, Network
+from raydp_sim.kernels.types import Floats32
+from raydp_sim.models.base import TILE, Network
 from raydp_sim.models.losses import cross_entropy
 from raydp_sim.privacy.events import SubsampledGaussian
 from raydp_sim.privacy.spent import spent

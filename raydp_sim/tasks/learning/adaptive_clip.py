@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from raydp_sim.kernels.types import Floats32
 from raydp_sim.model import Model
-from raydp_sim.models.base import Floats32
 from raydp_sim.tasks.learning.schedules import Positive
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,8 @@ from pydantic import AfterValidator
 
 from raydp_sim.datasets.labelled import Examples
 from raydp_sim.errors import RunError
-from raydp_sim.models.base import Floats32, Network
+from raydp_sim.kernels.types import Floats32
+from raydp_sim.models.base import Network
 from raydp_sim.registry import at_path
 
 Evaluate = Callable[[Network, Floats32, Examples], Mapping[str, float]]

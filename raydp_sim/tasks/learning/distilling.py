@@ -5,10 +5,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from raydp_sim.kernels.types import Floats32
 from raydp_sim.mechanisms.walk import Walk
-from raydp_sim.models.base import Floats32, Network
+from raydp_sim.models.base import Network, Slope
 from raydp_sim.models.losses import cross_entropy, divergence
-from raydp_sim.tasks.learning.local import Own, Slope, lengths
+from raydp_sim.tasks.learning.local import Own, lengths
 from raydp_sim.tasks.learning.runaway import refuse_gradients
 
 Floats = NDArray[np.float64]
@@ -82,19 +83,21 @@ class Rule(NamedTuple):
         Raises:
             RunError: a loss or a gradient is not a number, or beyond all measure.
         """
+        features, labels = own.chosen.features, own.chosen.labels
         weights = own.weights[..., None]
         mu, psi = self.copies(told, walk.total[rows])
-        common, common_tape = network.forward(mu, own.features)
-        logits, tape = network.forward(theta, own.features)
+        common, common_tape = network.forward(mu, features)
+        logits, tape = network.forward(theta, features)
         pull = self.apart(logits, common).personal / (2.0 * psi)[:, None, None]
-        loss = cross_entropy(logits, own.labels)
+        loss = cross_entropy(logits, labels)
         slopes = (loss.slopes + pull) * weights
         if self.loss == "sum":
             slopes = loss.slopes * (weights > 0.0) + pull * weights
         gradient = network.backward(theta, tape, slopes.astype(np.float32))
-        found = Slope((loss.values * own.weights).sum(axis=1), gradient, logits)
+        right = logits.argmax(axis=-1) == labels
+        found = Slope((loss.values * own.weights).sum(axis=1), gradient, right)
         theta = theta - np.float32(self.sizes[0]) * gradient
-        logits, _ = network.forward(theta, own.features)
+        logits, _ = network.forward(theta, features)
         slopes = self.apart(logits, common).common * weights / (2.0 * psi)[:, None, None]
         direction = network.backward(mu, common_tape, slopes.astype(np.float32))
         norms = lengths(direction)
@@ -102,7 +105,7 @@ class Rule(NamedTuple):
         refuse_gradients(found.losses, norms, told.rounds, "task.step_sizes")
         walk.step(DIRECTION, direction, rows)
         mu, psi = self.copies(told, walk.total[rows])
-        common, _ = network.forward(mu, own.features)
+        common, _ = network.forward(mu, features)
         apart = (self.apart(logits, common).values * own.weights).sum(axis=1)
         slope = 1.0 / (2.0 * psi) - apart / (2.0 * psi * psi)
         walk.step(PSI, slope[:, None], rows)

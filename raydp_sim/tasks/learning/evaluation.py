@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from raydp_sim.datasets.labelled import Examples
-from raydp_sim.models.base import Floats32, Network
+from raydp_sim.kernels.types import Floats32
+from raydp_sim.models.base import Network
 from raydp_sim.models.losses import cross_entropy
 
 _TOGETHER = 512  # samples that go through the model in one call

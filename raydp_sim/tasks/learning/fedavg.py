@@ -149,7 +149,7 @@ class FedAvg(ModelTask):
         updates = np.empty((len(data), network.size), np.float32)
         losses, lengths, norms = (np.empty(len(data), np.float32) for _ in range(3))
         samples = hits = 0
-        for rows, step, own in local.steps(data, self.batch, self.steps, stream):
+        for rows, step, own in local.steps(data, self.batch, self.steps, stream, network.at_once):
             moved = updates[rows]
             if step == 0:
                 # All begin with the same model.

@@ -7,17 +7,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from raydp_sim.datasets.labelled import Labelled, examples
+from raydp_sim.datasets.labelled import Chosen, Labelled
 from raydp_sim.errors import InputError
+from raydp_sim.kernels.types import Floats32
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.metrics.streams import simulation_only
-from raydp_sim.models.base import Floats32, Network
-from raydp_sim.models.losses import cross_entropy
+from raydp_sim.models.base import Network, Slope
 from raydp_sim.random import ClientStream
 from raydp_sim.tasks.learning.samples import drawn
 from raydp_sim.tasks.learning.seen import Seen, exact
 
-_ROWS = 1024  # samples that go through a model in one call; few enough to stay in cache
 _SHARE = 2.0**30
 
 
@@ -25,19 +24,17 @@ class Own(NamedTuple):
     """Samples of some clients, each with its weight in the client's mean.
 
     Attributes:
-        features: (clients, samples, ...).
-        labels: (clients, samples).
+        chosen: the samples, (clients, samples).
         weights: (clients, samples), adding up to 1 for each client; padding has none.
     """
 
-    features: Floats32
-    labels: NDArray[np.int64]
+    chosen: Chosen
     weights: Floats32
 
 
 def all_of(data: Labelled) -> Own:
     """Return everything that the clients hold."""
-    return Own(*examples(data.pool, data.classes, data.index), shares(data))
+    return Own(data.chosen(), shares(data))
 
 
 def shares(data: Labelled) -> Floats32:
@@ -49,8 +46,8 @@ def shares(data: Labelled) -> Floats32:
 def batch_of(data: Labelled, size: int, step: int, stream: ClientStream) -> Own:
     """Draw a batch of each client's samples for one step, without replacement."""
     own = ClientStream(stream.stream.at("batch", step), stream.ids)
-    features, labels = data.take(drawn(data.sizes, size, own))
-    return Own(features, labels, np.full(labels.shape, 1.0 / size, np.float32))
+    chosen = data.chosen(drawn(data.sizes, size, own))
+    return Own(chosen, np.full(chosen.labels.shape, 1.0 / size, np.float32))
 
 
 def refuse_batch(data: Any, size: int | None, ids: Any) -> None:
@@ -74,14 +71,14 @@ def refuse_batch(data: Any, size: int | None, ids: Any) -> None:
         )
 
 
-def together(samples: int) -> int:
+def together(samples: int, at_once: int = Network.at_once) -> int:
     """Return how many clients with so many samples each go through a model in one call."""
-    return max(1, _ROWS // max(1, samples))
+    return max(1, at_once // max(1, samples))
 
 
-def tiles(data: Labelled, batch: int | None) -> Iterator[slice]:
+def tiles(data: Labelled, batch: int | None, at_once: int = Network.at_once) -> Iterator[slice]:
     """Yield blocks of clients whose samples fit the memory of one call."""
-    size = together(data.index.shape[1] if batch is None else batch)
+    size = together(data.index.shape[1] if batch is None else batch, at_once)
     for first in range(0, len(data), size):
         yield slice(first, min(first + size, len(data)))
 
@@ -101,7 +98,11 @@ class LocalStep(NamedTuple):
 
 
 def steps(
-    data: Labelled, batch: int | None, count: int, stream: ClientStream
+    data: Labelled,
+    batch: int | None,
+    count: int,
+    stream: ClientStream,
+    at_once: int = Network.at_once,
 ) -> Iterator[LocalStep]:
     """Yield the local steps of a round, block by block of clients.
 
@@ -110,47 +111,29 @@ def steps(
         batch: samples of a client in one step, drawn anew for each; None: all of them.
         count: steps of each client.
         stream: of the clients' draws.
+        at_once: samples in a block.
     """
     if batch is None:
         weights = shares(data)
-        for rows in tiles(data, None):
-            whole = Own(*examples(data.pool, data.classes, data.index[rows]), weights[rows])
+        for rows in tiles(data, None, at_once):
+            whole = Own(data[rows].chosen(), weights[rows])
             yield from (LocalStep(rows, step, whole) for step in range(count))
         return
-    for rows in tiles(data, batch):
+    for rows in tiles(data, batch, at_once):
         held, mine = data[rows], stream.take(rows)
         for step in range(count):
             yield LocalStep(rows, step, batch_of(held, batch, step, mine))
 
 
-class Slope(NamedTuple):
-    """Of the mean cross-entropy of each client.
-
-    Attributes:
-        losses: one per client.
-        gradient: one row per client.
-        logits: of every sample.
-    """
-
-    losses: Floats32
-    gradient: Floats32
-    logits: Floats32
-
-
 def slope(network: Network, theta: Floats32, own: Own, out: Floats32 | None = None) -> Slope:
     """Return loss and gradient of each client's mean loss; the latter in `out` if that is given."""
-    logits, tape = network.forward(theta, own.features)
-    loss = cross_entropy(logits, own.labels)
-    losses = (loss.values * own.weights).sum(axis=1)
-    slopes = np.multiply(loss.slopes, own.weights[..., None], out=loss.slopes)
-    return Slope(losses, network.backward(theta, tape, slopes, out=out), logits)
+    return network.slope(theta, own.chosen, own.weights, out)
 
 
 def hits(found: Slope, own: Own) -> tuple[int, int]:
     """Return how many samples there are, and how many of them are classified rightly."""
     real = own.weights > 0.0
-    right = (found.logits.argmax(axis=-1) == own.labels) & real
-    return int(np.count_nonzero(real)), int(np.count_nonzero(right))
+    return int(np.count_nonzero(real)), int(np.count_nonzero(found.right & real))
 
 
 def first_seen(found: Slope, own: Own) -> Counts:
@@ -183,8 +166,9 @@ def own_accuracy(network: Network, theta: Floats32, data: Labelled) -> Counts:
     for rows in tiles(data.test, None):
         held = data.test[rows]
         own = all_of(held)
-        logits, _ = network.forward(theta if theta.ndim == 1 else theta[rows], own.features)
-        hits = ((logits.argmax(axis=-1) == own.labels) & (own.weights > 0.0)).sum(axis=1)
+        parameters = theta if theta.ndim == 1 else theta[rows]
+        logits, _ = network.forward(parameters, own.chosen.features)
+        hits = ((logits.argmax(axis=-1) == own.chosen.labels) & (own.weights > 0.0)).sum(axis=1)
         share = hits[held.sizes > 0] / held.sizes[held.sizes > 0]
         for place, power in enumerate((share, share * share)):
             total[1 + place] += int(np.rint(power * _SHARE).astype(np.int64).sum())

@@ -113,7 +113,7 @@ class LocalOnly(ModelTask):
         network, rounds = self.network(setting), int(ask.broadcast["rounds"])
         theta = memory["theta"].copy()
         seen = Seen().counts(more=3)
-        for rows, step, own in local.steps(data, self.batch, self.steps, stream):
+        for rows, step, own in local.steps(data, self.batch, self.steps, stream, network.at_once):
             found = local.slope(network, theta[rows], own)
             if step == 0:
                 lengths = local.lengths(found.gradient)

@@ -112,7 +112,7 @@ class MmsSgd(ModelTask):
         network, theta = self.network(setting), ask.broadcast["theta"]
         values = np.empty((len(data), network.size), np.float32)
         seen, rounds = Seen().counts(), int(ask.broadcast["rounds"])
-        for rows, _, own in local.steps(data, None, 1, stream):
+        for rows, _, own in local.steps(data, None, 1, stream, network.at_once):
             found = local.slope(network, theta, own)
             lengths = local.lengths(found.gradient)
             refuse_gradients(found.losses, lengths, rounds)

@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from raydp_sim.datasets.labelled import Examples, Labelled
+from raydp_sim.datasets.labelled import Chosen, Examples, Labelled
 from raydp_sim.errors import InputError
+from raydp_sim.kernels.types import Floats32
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.randomizer import Randomizer
 from raydp_sim.models import MODELS
-from raydp_sim.models.base import TILE, Classifier, Floats32, Network
+from raydp_sim.models.base import TILE, Classifier, Network
 from raydp_sim.models.linear import Linear
 from raydp_sim.random import Stream
 from raydp_sim.registry import piece
@@ -232,9 +233,6 @@ def _gradients(
 ) -> None:
     """Compute gradients as clients do, of samples that are nobody's."""
     shape = (clients, samples)
-    own = local.Own(
-        np.full((*shape, *setting.shape[1:]), 0.5, np.float32),
-        np.zeros(shape, np.int64),
-        np.full(shape, 1.0 / samples, np.float32),
-    )
-    local.slope(network, theta, own)
+    grey = np.full((1, *setting.shape[1:]), 0.5, np.float32)
+    chosen = Chosen(grey, np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+    network.slope(theta, chosen, np.full(shape, 1.0 / samples, np.float32))

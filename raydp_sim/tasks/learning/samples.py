@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from raydp_sim.datasets.labelled import Labelled, examples
 from raydp_sim.errors import InputError
+from raydp_sim.kernels.types import Floats32
 from raydp_sim.mechanisms.base import Counts
-from raydp_sim.models.base import TILE, Floats32, Network
+from raydp_sim.models.base import TILE, Network
 from raydp_sim.models.losses import cross_entropy
 from raydp_sim.random import ClientStream
 from raydp_sim.tasks.learning.runaway import refuse_gradients

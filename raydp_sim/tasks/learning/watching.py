@@ -7,7 +7,8 @@ from what was released; the ledger charges all of the plan from the first releas
 import numpy as np
 
 from raydp_sim.errors import bad_field
-from raydp_sim.models.base import Floats32, Network
+from raydp_sim.kernels.types import Floats32
+from raydp_sim.models.base import Network
 from raydp_sim.tasks.base import Arrays, Setting
 from raydp_sim.tasks.learning.evaluation import score
 
