@@ -45,7 +45,8 @@ def test_growth_and_memory_are_judged_against_the_smallest():
 
 def test_every_case_is_a_scenario_and_has_a_floor():
     for case in (*CASES.values(), *HOLDING):
-        assert case.floor in training_floors.CASES and case.cohort % 2 == 0
+        assert {case.floor, case.same or case.floor} <= set(training_floors.CASES)
+        assert case.cohort % 2 == 0
         scenario = replace(case, clients=20, cohort=10, samples=1200).scenario()
         assert scenario.population.clients == 20
 
@@ -99,12 +100,13 @@ def test_the_floors_train(name, monkeypatch):
     assert np.isfinite(first).all() and first.any() and not np.array_equal(first, second)
 
 
-def test_the_linear_floor_is_the_gradient_of_our_model(monkeypatch):
+@pytest.mark.parametrize("kernel", ["linear", "linear_compiled"])
+def test_the_linear_floor_is_the_gradient_of_our_model(kernel, monkeypatch):
     from raydp_sim.models.linear import Linear
     from raydp_sim.models.losses import cross_entropy
 
     monkeypatch.setattr(training_floors, "SAMPLES", 500)
-    found = training_floors.linear(20)()
+    found = getattr(training_floors, kernel)(20)()
     rng = np.random.default_rng(1)
     features, labels = training_floors._pool(rng)
     index = np.concatenate([rng.integers(0, 500, (rows, 60)) for rows in (16, 4)])
@@ -112,8 +114,9 @@ def test_the_linear_floor_is_the_gradient_of_our_model(monkeypatch):
     logits, tape = network.forward(theta, features[index])
     slopes = cross_entropy(logits, labels[index]).slopes / np.float32(60)
     meant = network.backward(theta, tape, slopes).mean(axis=0)
-    weight, bias = meant[:7840].reshape(10, 784), meant[7840:]
-    np.testing.assert_allclose(found, np.column_stack([weight, bias]).ravel(), rtol=1e-4, atol=1e-6)
+    if kernel == "linear":
+        meant = np.column_stack([meant[:7840].reshape(10, 784), meant[7840:]]).ravel()
+    np.testing.assert_allclose(found, meant, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.cluster
@@ -125,7 +128,9 @@ def test_actors_and_floor_are_measured_in_turns():
         "floor": 1,
         "bare": 1,
         "apart": 1,
+        "same": 1,
     }
+    assert found.same > 0
     assert found.peak > 1 << 20 and found.rate > 0 and 0 < found.bound < 1
 
 

@@ -1,11 +1,11 @@
 """The floors of `raydp-sim bench training`: the same gradients in plain loops, none of our actors.
 
 A round gathers the samples of a cohort, computes its gradients tile by tile and takes a step. The
-linear kernel is written here, one small product per client, in tiles of 16, the fastest of those
-tried; the CNN's is raydp_sim's own, for no faster one is known. `private` also draws a coordinate
-of each gradient, clips it, flips its sign as R_inf does, shuffles and counts. Two such processes
-play a cohort, half of it each. Data are made before the clock starts; nothing is checked, placed or
-made durable.
+linear kernel is written here in NumPy, one small product per client, in tiles of 16, the fastest
+of those tried; `-compiled` uses raydp_sim's instead. The CNN's is raydp_sim's own, for no faster
+one is known. `private` also draws a coordinate of each gradient, clips it, flips its sign as R_inf
+does, shuffles and counts. Two such processes play a cohort, half of it each. Data are made before
+the clock starts; nothing is checked, placed or made durable.
 
 With no argument it serves the benchmark: each line `case clients rounds` on standard input is
 answered by one line of JSON; clients are those of this process.
@@ -50,7 +50,7 @@ def _decoded(rng: np.random.Generator, symbols: list[np.ndarray], size: int) -> 
     return (counts[1::2] - counts[0::2]) * scale
 
 
-def _linear(clients: int, private: bool) -> Round:
+def _linear(clients: int, private: bool, compiled: bool = False) -> Round:
     """Softmax regression, 60 samples a client: the gradient of each client's mean loss."""
     rng = np.random.default_rng(1)
     features, labels = _pool(rng)
@@ -59,25 +59,37 @@ def _linear(clients: int, private: bool) -> Round:
     gathered = np.empty((tile, POINTS, 784), np.float32)
     gradients = np.empty((tile, CLASSES, 785), np.float32)
 
+    def in_numpy(index: np.ndarray) -> np.ndarray:
+        weight, bias = theta[:, :-1].copy(), theta[:, -1].copy()
+        x, y, found = gathered[: len(index)], labels[index], gradients[: len(index)]
+        features.take(index, axis=0, out=x, mode="clip")
+        z = np.matmul(x, weight.T)
+        z += bias
+        z -= z.max(axis=-1, keepdims=True)
+        np.exp(z, out=z)
+        z /= z.sum(axis=-1, keepdims=True)
+        np.put_along_axis(z, y[..., None], np.take_along_axis(z, y[..., None], -1) - 1, -1)
+        z /= POINTS
+        np.matmul(z.swapaxes(1, 2), x, out=found[:, :, :-1])
+        np.sum(z, axis=1, out=found[:, :, -1])
+        return found.reshape(len(index), size)
+
+    def in_c(index: np.ndarray) -> np.ndarray:
+        from raydp_sim import kernels
+
+        # Weights and biases behind one another, which is all the same to what is done with them.
+        flat, weights = theta.reshape(-1), np.full(index.shape, 1.0 / POINTS, np.float32)
+        found = gradients[: len(index)].reshape(len(index), size)
+        kernels.softmax(features, index, 1.0, labels[index], weights, flat, found)
+        return found
+
+    kernel = in_c if compiled else in_numpy
+
     def play() -> np.ndarray:
         nonlocal theta
-        weight, bias = theta[:, :-1].copy(), theta[:, -1].copy()
         symbols, total = [], np.zeros(size)
         for first in range(0, clients, tile):
-            rows = min(tile, clients - first)
-            index = rng.integers(0, SAMPLES, (rows, POINTS))
-            x, y, found = gathered[:rows], labels[index], gradients[:rows]
-            features.take(index, axis=0, out=x, mode="clip")
-            z = np.matmul(x, weight.T)
-            z += bias
-            z -= z.max(axis=-1, keepdims=True)
-            np.exp(z, out=z)
-            z /= z.sum(axis=-1, keepdims=True)
-            np.put_along_axis(z, y[..., None], np.take_along_axis(z, y[..., None], -1) - 1, -1)
-            z /= POINTS
-            np.matmul(z.swapaxes(1, 2), x, out=found[:, :, :-1])
-            np.sum(z, axis=1, out=found[:, :, -1])
-            flat = found.reshape(rows, size)
+            flat = kernel(rng.integers(0, SAMPLES, (min(tile, clients - first), POINTS)))
             if private:
                 symbols.append(_reported(rng, flat))
             else:
@@ -97,6 +109,16 @@ def linear(clients: int) -> Round:
 def linear_private(clients: int) -> Round:
     """With clipping, R_inf and a shuffle."""
     return _linear(clients, True)
+
+
+def linear_compiled(clients: int) -> Round:
+    """Plain averages, by the kernel that the actors use."""
+    return _linear(clients, False, compiled=True)
+
+
+def linear_private_compiled(clients: int) -> Round:
+    """With clipping, R_inf and a shuffle, by the kernel that the actors use."""
+    return _linear(clients, True, compiled=True)
 
 
 def cnn(clients: int) -> Round:
@@ -126,7 +148,13 @@ def cnn(clients: int) -> Round:
     return play
 
 
-CASES = {"linear": linear, "linear-private": linear_private, "cnn": cnn}
+CASES = {
+    "linear": linear,
+    "linear-private": linear_private,
+    "linear-compiled": linear_compiled,
+    "linear-private-compiled": linear_private_compiled,
+    "cnn": cnn,
+}
 
 
 if __name__ == "__main__":

@@ -87,6 +87,19 @@ class Result:
         return statistics.median(floor.wall / apart.wall for floor, apart in pairs)
 
     @property
+    def same(self) -> float | None:
+        """The rate beside a floor with the kernel that our clients use.
+
+        That of the floor where it uses it too; None where it was not played.
+        """
+        if self.case.same is None:
+            return self.rate
+        if "same" not in self.samples:
+            return None
+        pairs = zip(self.samples["same"], self.samples["actors"], strict=True)
+        return statistics.median(same.wall / actors.wall for same, actors in pairs)
+
+    @property
     def met(self) -> bool | None:
         """Whether the goal is reached; None where there is none."""
         return None if self.case.goal is None else self.rate >= self.case.goal
@@ -102,6 +115,7 @@ class Result:
             "cpu_to_floor": self.cpu_rate,
             "bound": self.bound,
             "servers_apart": self.apart,
+            "to_same_kernel": self.same,
             "goal": self.case.goal,
             "met": self.met,
             "actor_peak_bytes": self.peak or None,
@@ -117,10 +131,10 @@ class Pair:
     def __init__(self) -> None:
         self.floors = [Floor(FLOORS) for _ in range(2)]
 
-    def play(self, case: Case) -> Sample:
-        """Play a segment; a round is over when both halves are."""
+    def play(self, case: Case, kernel: str | None = None) -> Sample:
+        """Play a segment, of another kernel if given; a round is over when both halves are."""
         for floor in self.floors:
-            floor.begin(case.floor, case.cohort // 2, case.rounds)
+            floor.begin(kernel or case.floor, case.cohort // 2, case.rounds)
         taken = [floor.end() for floor in self.floors]
         return Sample(max(each.wall for each in taken), sum(each.cpu for each in taken))
 
@@ -177,11 +191,14 @@ def _measure(
         bare = stack.enter_context(_stopped(Bare(together, width, actors.crew.apart, clock)))
         for each in (actors, apart, bare):
             each.play(2)  # first touch of memory, caches, connections
-        pair.play(replace(case, rounds=1))
+        for kernel in (case.floor, case.same):
+            pair.play(replace(case, rounds=1), kernel)
         for segment in range(segments):
             progress(f"{case.name}: segment {segment + 1} of {segments}")
             result.samples["actors"].append(actors.play(case.rounds))
             result.samples["floor"].append(pair.play(case))
+            if case.same is not None:
+                result.samples.setdefault("same", []).append(pair.play(case, case.same))
             result.samples["apart"].append(apart.play(case.rounds))
             result.samples["bare"].append(bare.play(_BARE_ROUNDS))
         result.peak = _peak(pair.pids)

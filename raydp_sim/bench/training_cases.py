@@ -29,6 +29,7 @@ class Case:
         task, mechanism, trust: of the scenario.
         goal: least rounds per second, as a multiple of the floor's.
         samples: that there are in all; clients share them where they hold more.
+        same: what the floor calls the kernel that our clients use, where it is another.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Case:
     trust: str = "shuffle"
     goal: float | None = None
     samples: int = 60_000
+    same: str | None = None
 
     def scenario(self) -> Scenario:
         """Return what the actors play: samples of 28 x 28 that need no files."""
@@ -75,10 +77,11 @@ _CNN = {"kind": "cldp-sgd", "model": {"kind": "cnn"}, "step_size": 0.1}
 
 def _linear(name: str, cohort: int, clients: int, rounds: int, private: bool, goal: float) -> Case:
     how = "clip, R_inf, shuffle" if private else "plain"
+    floor = "linear-private" if private else "linear"
     return Case(
         name,
         f"linear softmax, 60 samples a client, {cohort:,} of {clients:,}, {how}",
-        "linear-private" if private else "linear",
+        floor,
         cohort,
         clients,
         rounds,
@@ -86,6 +89,7 @@ def _linear(name: str, cohort: int, clients: int, rounds: int, private: bool, go
         _PRIVATE if private else _PLAIN,
         "shuffle" if private else "central",
         goal,
+        same=f"{floor}-compiled",
     )
 
 

@@ -33,7 +33,9 @@ def trained(names: tuple[str, ...], as_json: bool) -> None:
     The floor (tests/training_floors.py) gathers the same samples, computes the same gradients in
     two processes of one thread each, and does nothing else; the two take turns, and rates are
     medians of the ratios of segments, by the clock and by CPU time. Clients are actors, servers are
-    in the driver (placement.servers); `apart` is the rate with servers that are actors too.
+    in the driver (placement.servers); `apart` is the rate with servers that are actors too. The
+    floor of the linear cases is NumPy's small products; `same` is the rate beside a floor with the
+    compiled kernel that clients use: what it lacks of 1 is what actors, checks and accounts take.
 
     `calls ms` is what the same calls take between actors that do nothing, and `bound` the rate that
     floor and calls alone would have, one after the other. Since the floor keeps both cores busy,
@@ -60,7 +62,7 @@ def trained(names: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(training.document(found, about), indent=2))
         return
-    Console(width=144).print(training_table(found), highlight=False)
+    Console(width=152).print(training_table(found), highlight=False)
     for line in remarks(found):
         click.echo(line)
     click.echo(
@@ -75,7 +77,7 @@ def training_table(found: list[Result]) -> Table:
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     made.add_column("", no_wrap=True)
     names = ("updates/s", "ms", "floor ms", "calls ms", "CPU ms", "floor CPU", "CPU rate", "bound")
-    for name in (*names, "apart", "rate", "goal", "MiB"):
+    for name in (*names, "apart", "same", "rate", "goal", "MiB"):
         made.add_column(name, justify="left" if name == "goal" else "right", no_wrap=True)
     for result in found:
         actors, floor = result.median("actors"), result.median("floor")
@@ -92,6 +94,7 @@ def training_table(found: list[Result]) -> Table:
             f"{result.cpu_rate:.2f}",
             bound,
             "" if result.apart is None else f"{result.apart:.2f}",
+            "" if result.same is None else f"{result.same:.2f}",
             f"{result.rate:.2f}",
             goal + {True: "yes", False: "NO", None: ""}[result.met],
             f"{result.peak / 2**20:.0f}",
