@@ -19,6 +19,7 @@ def picked(
     k1: int,
     ids: Any,
     values: Any,
+    itemsize: int,
     starts: Any,
     high: Any,
     shift: float,

@@ -60,7 +60,8 @@ class Admitted:
             columns: of each row, (rows, numbers).
         """
         own = None if self.factors is None else self.factors[rows]
-        return self._made(np.take_along_axis(self.given[rows], columns, axis=1), own)
+        found = self.given[rows]
+        return self._made(found[np.arange(len(found))[:, None], columns], own)
 
     def take(self, rows: Any) -> "Admitted":
         """Return some of the rows."""

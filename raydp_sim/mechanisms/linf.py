@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
+from raydp_sim.mechanisms.domain import Admitted
 from raydp_sim.mechanisms.parts.blocks import check_coordinates
 from raydp_sim.mechanisms.parts.budget import Calibration
 from raydp_sim.mechanisms.parts.levels import Allocation, columns, level, weights
@@ -108,10 +109,13 @@ class LInfVector(Mechanism):
 
     def messages(self, values: Floats, stream: ClientStream) -> Messages:
         """Sample coordinates, quantise only those, and flip their bits."""
-        values = np.ascontiguousarray(values)
-        blocks = self.wire.blocks
-        if self.levels == 1 and not blocks.padded and blocks.width > 1 and len(values):
-            return Messages(self.wire.pick(values, self.radius, stream))
+        return self.messages_of(Admitted(values, None), stream)
+
+    def messages_of(self, admitted: Admitted, stream: ClientStream) -> Messages:
+        """Look at what is sent, and at nothing else of the vectors."""
+        if self.wire.picks and len(admitted):
+            return Messages(self.wire.pick(admitted.given, self.radius, stream))
+        values = np.ascontiguousarray(admitted.values)
         flat, dimension = values.reshape(-1), values.shape[1]
 
         def bits_at(rows: slice, coordinate: Counts) -> Floats:

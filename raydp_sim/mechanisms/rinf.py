@@ -57,6 +57,8 @@ class RInf(Mechanism):
 
     def messages_of(self, admitted: Admitted, stream: ClientStream) -> Messages:
         """Look at what is sent, and at nothing else of the vector."""
+        if self.wire.picks and len(admitted):
+            return Messages(self.wire.pick(admitted.given, self.radius, stream))
 
         def bits_at(rows: slice, index: Counts) -> Floats:
             return to_unit(admitted.at(rows, index), self.radius)

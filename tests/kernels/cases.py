@@ -81,6 +81,7 @@ def picked(kernels):
                 values = 2.0 * numbers(n, 10)  # some lie outside of [-1, 1]
                 blocks = (np.array(starts), high, 1.0, 0.5, flip, gap, of)
                 yield kernels.picked(KEY, MORE, ids(n), values, *blocks)
+                yield kernels.picked(KEY, MORE, ids(n), values.astype(np.float32), *blocks)
     many = (np.zeros(1, np.int64), np.array([10.0]), 1.0, 0.5, np.array([0.1]), np.array([0.8]))
     yield kernels.picked(KEY, MORE, ids(70_001), numbers(70_001, 10), *many, np.dtype(np.uint8))
 

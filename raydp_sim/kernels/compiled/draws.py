@@ -7,7 +7,16 @@ from numpy.typing import NDArray
 
 from raydp_sim.kernels import _compiled, plain
 from raydp_sim.kernels.compiled.checked import SHORT, need
-from raydp_sim.kernels.types import CoinTables, Counts, Floats, Ids, Key, Octets, Thrown
+from raydp_sim.kernels.types import (
+    CoinTables,
+    Counts,
+    Floats,
+    Floats32,
+    Ids,
+    Key,
+    Octets,
+    Thrown,
+)
 
 _NOTHING = b""
 _MOST_SAMPLED = 2.0**31
@@ -83,7 +92,7 @@ def picked(
     index: Key,
     key: Key,
     ids: Ids,
-    values: Floats,
+    values: Floats | Floats32,
     starts: Counts,
     high: Floats,
     shift: float,
@@ -94,7 +103,8 @@ def picked(
 ) -> NDArray[Any]:
     """Return messages about sampled coordinates; see `plain.picked`."""
     ids = need("ids", ids, np.uint32, (len(ids),))
-    values = need("values", values, np.float64, (len(ids), values.shape[1]))
+    number = np.float32 if values.dtype == np.float32 else np.float64
+    values = need("values", values, number, (len(ids), values.shape[1]))
     starts = need("starts", starts, np.int64, (len(starts),))
     high = need("high", high, np.float64, starts.shape)
     flip = need("flip", flip, np.float64, starts.shape)
@@ -102,7 +112,8 @@ def picked(
     if kind.char not in SHORT:
         return plain.picked(index, key, ids, values, starts, high, shift, scale, flip, gap, kind)
     out = np.empty((len(ids), len(starts)), kind)
-    _compiled.picked(*index, *key, ids, values, starts, high, shift, scale, flip, gap, out)
+    size = values.itemsize
+    _compiled.picked(*index, *key, ids, values, size, starts, high, shift, scale, flip, gap, out)
     return out
 
 

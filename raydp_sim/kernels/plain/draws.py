@@ -7,7 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.kernels.plain.threefry import encrypt, uniforms, words
-from raydp_sim.kernels.types import CoinTables, Counts, Floats, Ids, Key, Octets, Thrown
+from raydp_sim.kernels.types import (
+    CoinTables,
+    Counts,
+    Floats,
+    Floats32,
+    Ids,
+    Key,
+    Octets,
+    Thrown,
+)
 
 _LANES = 10  # buckets (6 bits each) in one 64-bit word
 _BUCKETS = 64
@@ -63,7 +72,7 @@ def picked(
     index: Key,
     key: Key,
     ids: Ids,
-    values: Floats,
+    values: Floats | Floats32,
     starts: Counts,
     high: Floats,
     shift: float,
@@ -74,16 +83,17 @@ def picked(
 ) -> NDArray[Any]:
     """Return messages about one sampled coordinate of each block, as `toss` does.
 
-    A value v of the coordinate is taken for 1 with chance (v + shift) * scale, cut to [0, 1].
+    A value v of the coordinate, cut to [-shift, shift], is taken for 1 with chance
+    (v + shift) * scale, cut to [0, 1].
 
     Args:
         index: key of the offsets.
         key: of the uniforms.
         ids: of the clients, one row each.
-        values: of the clients, (n, dimension).
+        values: of the clients, (n, dimension), doubles or single floats.
         starts: first coordinate of every block.
         high: offsets that are drawn in every block.
-        shift: added to values.
+        shift: >= 0, added to values.
         scale: of their sums.
         flip: of every block.
         gap: of every block.
@@ -98,7 +108,8 @@ def picked(
     for rows in _pieces(len(ids), len(high)):
         offset = sample(index, ids[rows], high)
         begin = np.arange(rows.start, rows.start + len(offset))[:, None] * values.shape[1]
-        z = flat.take(offset + (starts + begin))
+        z = flat.take(offset + (starts + begin)).astype(np.float64, copy=False)
+        np.clip(z, -shift, shift, out=z)
         z += shift
         z *= scale
         np.clip(z, 0.0, 1.0, out=z)

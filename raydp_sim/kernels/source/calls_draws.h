@@ -87,15 +87,16 @@ static PyObject *py_picked(PyObject *self, PyObject *args) {
     Held held = {.count = 7};
     Key index, key;
     double shift, scale;
+    Py_ssize_t bytes;
     (void)self;
-    if (!PyArg_ParseTuple(args, "IIIIy*y*y*y*ddy*y*w*", &index.first, &index.second, &key.first,
-                          &key.second, VIEW(0), VIEW(1), VIEW(2), VIEW(3), &shift, &scale, VIEW(4),
-                          VIEW(5), VIEW(6)))
+    if (!PyArg_ParseTuple(args, "IIIIy*y*ny*y*ddy*y*w*", &index.first, &index.second, &key.first,
+                          &key.second, VIEW(0), VIEW(1), &bytes, VIEW(2), VIEW(3), &shift, &scale,
+                          VIEW(4), VIEW(5), VIEW(6)))
         return NULL;
     const size_t n = items(&held, 0, 4), draws = items(&held, 2, 8), total = n * draws;
-    const size_t d = n ? items(&held, 1, 8) / n : 0;
+    const size_t each = bytes == 4 ? 4 : 8, d = n ? items(&held, 1, each) / n : 0;
     const size_t size = total ? (size_t)held.view[6].len / total : 1;
-    int fits = items(&held, 1, 8) == n * d && items(&held, 3, 8) == draws &&
+    int fits = items(&held, 1, each) == n * d && items(&held, 3, 8) == draws &&
                items(&held, 4, 8) == draws && items(&held, 5, 8) == draws &&
                (size == 1 || size == 2 || size == 4) &&
                (size_t)held.view[6].len == size * total;
@@ -107,8 +108,8 @@ static PyObject *py_picked(PyObject *self, PyObject *args) {
                (double)starts[i] + high[i] <= (double)d;
     }
     if (fits) {
-        RUN(picked(AT(0), n, draws, index, key, AT(1), d, starts, high, shift, scale, AT(4), AT(5),
-                   size, AT(6)));
+        RUN(picked(AT(0), n, draws, index, key, AT(1), each, d, starts, high, shift, scale, AT(4),
+                   AT(5), size, AT(6)));
     }
     return done(&held, fits);
 }

@@ -58,9 +58,9 @@ typedef struct {
                  const double *chance, const double *flip, const double *gap, size_t size,
                  void *out);
     void (*picked)(const uint32_t *ids, size_t n, size_t draws, Key index, Key key,
-                   const double *values, size_t d, const int64_t *starts, const double *high,
-                   double shift, double scale, const double *flip, const double *gap, size_t size,
-                   void *out);
+                   const void *values, size_t each, size_t d, const int64_t *starts,
+                   const double *high, double shift, double scale, const double *flip,
+                   const double *gap, size_t size, void *out);
     size_t (*coins)(const uint32_t *ids, size_t n, size_t octets, Key key, Key more,
                     const uint8_t *table, const uint8_t *open, const uint64_t *ends,
                     uint8_t *out);

@@ -60,7 +60,8 @@ static void F(toss)(const uint32_t *ids, size_t n, size_t draws, Key key, const 
 #undef TOSS
 
 /* Messages of one sampled coordinate of each block: its offset is drawn below `high` from one key
-   and its bit tossed from another; a value v is 1 with chance (v + shift) scale, cut to [0, 1].
+   and its bit tossed from another; a value v, cut to [-shift, shift], is 1 with chance
+   (v + shift) scale, cut to [0, 1].
    Each value is in a line of its own, so those of a block are asked for before the bits of the block
    before it are tossed: as many as are on their way at once anyway. */
 #define PICK(Item)                                                                                 \
@@ -68,47 +69,56 @@ static void F(toss)(const uint32_t *ids, size_t n, size_t draws, Key key, const 
         ((Item *)out)[done + i] = (Item)(2u * offset[i] + (u[i] < limit[i]));                      \
     }
 
+#define CHANCES(Number)                                                                            \
+    for (size_t i = 0; i < some; i++) {                                                            \
+        double z = *(const Number *)at[i];                                                         \
+        z = z < -shift ? -shift : z;                                                               \
+        z = ((z > shift ? shift : z) + shift) * scale;                                             \
+        z = z < 0.0 ? 0.0 : z;                                                                     \
+        z = z > 1.0 ? 1.0 : z;                                                                     \
+        limit[i] = z * gap[again] + flip[again];                                                   \
+        if (++again == draws) again = 0;                                                           \
+    }
+
 static void F(picked)(const uint32_t *ids, size_t n, size_t draws, Key index, Key key,
-                      const double *values, size_t d, const int64_t *starts, const double *high,
-                      double shift, double scale, const double *flip, const double *gap,
-                      size_t size, void *out) {
+                      const void *values, size_t each, size_t d, const int64_t *starts,
+                      const double *high, double shift, double scale, const double *flip,
+                      const double *gap, size_t size, void *out) {
     enum { most = 128 }; /* of a block; two are under way */
     ALIGNED(64) uint32_t x0[most], x1[most], offsets[2][most];
     ALIGNED(64) double u[most], limit[most];
-    const double *places[2][most];
+    const char *places[2][most];
     Counter drawn = {ids, 0, 0, draws, index}, tossed = {ids, 0, 0, draws, key};
     const size_t total = n * draws;
     size_t draw = 0, again = 0;
-    const double *row = values;
+    const char *row = values;
     for (size_t asked = 0, done = 0; done < total; asked += most) {
         if (asked < total) {
             const size_t some = total - asked < most ? total - asked : most;
-            const double **at = places[asked / most % 2];
+            const char **at = places[asked / most % 2];
             uint32_t *offset = offsets[asked / most % 2];
             F(advance)(&drawn, x0, x1, some);
             F(unit)(x0, x1, some, u);
             for (size_t i = 0; i < some; i++) {
                 offset[i] = (uint32_t)(int32_t)(u[i] * high[draw]);
-                at[i] = row + starts[draw] + offset[i];
+                at[i] = row + ((size_t)starts[draw] + offset[i]) * each;
                 PREFETCH(at[i]);
                 if (++draw == draws) {
                     draw = 0;
-                    row += d;
+                    row += d * each;
                 }
             }
         }
         if (!asked) continue;
         const size_t some = total - done < most ? total - done : most;
-        const double *const *at = places[done / most % 2];
+        const char *const *at = places[done / most % 2];
         const uint32_t *offset = offsets[done / most % 2];
         F(advance)(&tossed, x0, x1, some);
         F(unit)(x0, x1, some, u);
-        for (size_t i = 0; i < some; i++) {
-            double z = (*at[i] + shift) * scale;
-            z = z < 0.0 ? 0.0 : z;
-            z = z > 1.0 ? 1.0 : z;
-            limit[i] = z * gap[again] + flip[again];
-            if (++again == draws) again = 0;
+        if (each == sizeof(float)) {
+            CHANCES(float)
+        } else {
+            CHANCES(double)
         }
         if (size == 1) {
             PICK(uint8_t)
@@ -121,6 +131,7 @@ static void F(picked)(const uint32_t *ids, size_t n, size_t draws, Key index, Ke
     }
 }
 #undef PICK
+#undef CHANCES
 
 /* Ten buckets of 6 bits from every word: five of each half, the highest bits first. */
 static void F(buckets)(const uint32_t *ids, size_t n, size_t draws, Key key, uint8_t *out) {

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim import kernels
+from raydp_sim.kernels.types import Floats32
 from raydp_sim.mechanisms.base import Counts, Floats
 from raydp_sim.mechanisms.parts.blocks import Blocks, recommended
 from raydp_sim.mechanisms.parts.budget import SLACK, Calibration, message_losses
@@ -133,7 +134,7 @@ class BitReports:
         A fractional bit is a probability: rounding it at random and flipping the outcome is one
         comparison of one uniform with flip + gap * bit.
         """
-        flip, gap = (np.repeat(each, self.blocks.count) for each in (self.flips, self.gaps))
+        flip, gap = self._coins
         if self.messages == self.blocks.width == 1 and not self.blocks.padded:
             # One bit, which is all there is: nothing is computed that has to stay in cache.
             bits = bits_at(slice(0, clients), np.broadcast_to(self._starts, (clients, 1)))
@@ -144,11 +145,11 @@ class BitReports:
         for first in range(0, clients, step):
             rows = slice(first, min(first + step, clients))
             part = stream.take(rows)
-            offset = None
-            coordinate = np.broadcast_to(start, (len(part.ids), self.messages))
             if self.blocks.width > 1:
                 offset = self.blocks.offsets(self.levels, part)
                 coordinate = offset + start
+            else:
+                offset, coordinate = None, np.broadcast_to(start, (len(part.ids), self.messages))
             if self.blocks.padded:
                 bits = bits_at(rows, np.minimum(coordinate, self.blocks.dimension - 1))
                 bits = np.where(coordinate < self.blocks.dimension, bits, 0.0)
@@ -162,15 +163,29 @@ class BitReports:
     def _starts(self) -> Counts:
         return np.tile(self.blocks.starts, self.levels)
 
-    def pick(self, values: Floats, radius: float, stream: ClientStream) -> NDArray[Any]:
-        """Sample coordinates of vectors in [-radius, radius]^d and toss their bits, in one go.
+    @cached_property
+    def _coins(self) -> tuple[Floats, Floats]:
+        """Flip probability and gap of every message."""
+        count = self.blocks.count
+        return np.repeat(self.flips, count), np.repeat(self.gaps, count)
 
-        What `randomize` does with `linf.to_unit`, where there is one level and no padding.
+    @cached_property
+    def _high(self) -> Floats:
+        return self.blocks.lengths.astype(np.float64)
+
+    @property
+    def picks(self) -> bool:
+        """Whether `pick` may be used: one level, no padding, and something to sample."""
+        return self.levels == 1 and not self.blocks.padded and self.blocks.width > 1
+
+    def pick(self, values: Floats | Floats32, radius: float, stream: ClientStream) -> NDArray[Any]:
+        """Sample coordinates, clamp them to [-radius, radius] and toss their bits, in one go.
+
+        What `randomize` does with `linf.to_unit`, where it `picks`.
         """
-        high, starts = self.blocks.lengths.astype(np.float64), self.blocks.starts
-        flip, gap = (np.repeat(each, self.blocks.count) for each in (self.flips, self.gaps))
-        place = (stream.key("index"), stream.key("flip"), stream.ids, values, starts, high)
-        return kernels.picked(*place, radius, 0.5 / radius, flip, gap, self.dtype)
+        place = (stream.key("index"), stream.key("flip"), stream.ids, values)
+        blocks = self.blocks.starts, self._high
+        return kernels.picked(*place, *blocks, radius, 0.5 / radius, *self._coins, self.dtype)
 
     # The decoder and its error. `bits` are (clients, dimension), one array per level.
 
