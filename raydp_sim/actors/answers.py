@@ -23,7 +23,9 @@ from raydp_sim.tasks.base import Answer, Arrays, Ask, Floats, Setting, Task
 from raydp_sim.tasks.trial import check_values
 
 _BLOCK_BYTES = 1 << 22
-_COPY_BYTES = 1 << 26  # of the data that one block of clients may hold
+# Of the data that one block of clients may hold: where they are copied, and where they lie behind
+# one another and only what a mechanism makes of them takes room.
+_COPY_BYTES, _LOOK_BYTES = 1 << 26, 1 << 28
 # Of the values that a block computes, were they doubles: gradients are looked at again by who
 # clips and randomizes them, and should still be in cache then.
 _MADE_BYTES = 1 << 23
@@ -107,7 +109,8 @@ class Answers:
         """Let the clients of some rows answer, each the ask that it was given.
 
         A block's reports, not its data, should fit the cache: a mechanism that samples a few of
-        many coordinates draws little per client and is slow on few clients.
+        many coordinates draws little per client and is slow on few clients. Where clients compute
+        what they send, that should.
 
         Args:
             release: that the answers are for.
@@ -122,7 +125,7 @@ class Answers:
         randomizer = Randomizer(mechanism, self.task.sums_cut)
         stream = self.stream.at("randomize", release)
         task_stream = self.stream.at("task", release).clients(ids)
-        size = self._block(mechanism)
+        size = self._block(mechanism, copied=not isinstance(rows, slice))
         collected = collected or Kept()
         collected.expect(len(ids))
         owners: list[tuple[int, int, NDArray[np.int64] | None]] = []
@@ -188,12 +191,13 @@ class Answers:
             )
         return owner
 
-    def _block(self, mechanism: Mechanism) -> int:
+    def _block(self, mechanism: Mechanism, copied: bool) -> int:
         # Samples are gathered tile by tile; what a block copies are their numbers. What a client
         # computes may be longer than what it holds: gradients of a large model.
         width, sent = 8 * mechanism.domain.width, max(8, -(-mechanism.bits // 8))
         if isinstance(self.data, np.ndarray):
-            most = _COPY_BYTES // max(8, self.data.nbytes // max(1, len(self.ids)), width)
+            held = _COPY_BYTES if copied else _LOOK_BYTES
+            most = held // max(8, self.data.nbytes // max(1, len(self.ids)), width)
             return max(256, min(most, _BLOCK_BYTES // sent))
         tiles = _MADE_BYTES // (TILE * max(8 * int(np.prod(self.setting.shape[:1])), width))
         return min(TILE * max(1, tiles), max(256, _BLOCK_BYTES // sent))

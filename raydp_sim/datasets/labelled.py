@@ -63,7 +63,7 @@ class Labelled:
 
     def __getitem__(self, rows: Any) -> "Labelled":
         own = None if self.test is None else self.test[rows]
-        return replace(self, index=self.index[rows], sizes=self.sizes[rows], test=own)
+        return Labelled(self.pool, self.classes, self.index[rows], self.sizes[rows], own)
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise InputError(

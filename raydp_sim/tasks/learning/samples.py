@@ -25,6 +25,9 @@ def drawn(sizes: NDArray[np.int64], count: int, stream: ClientStream) -> NDArray
         stream: of the clients' draws.
     """
     if count == 1:
+        # With one sample there is nothing to draw; what is drawn elsewhere does not change.
+        if sizes.max(initial=0) <= 1:
+            return np.zeros((len(sizes), 1), np.int64)
         return np.asarray(stream.uniform("point") * sizes[:, None], np.int64)
     most = int(sizes.max(initial=count))
     keys = stream.uniform("point", most)
@@ -58,7 +61,7 @@ def gradients(
     Raises:
         RunError: a loss or a gradient is not a number, or beyond all measure.
     """
-    numbers = np.take_along_axis(data.index, chosen, axis=1).reshape(-1, 1)
+    numbers = data.index[np.arange(len(chosen))[:, None], chosen].reshape(-1, 1)
     values = np.empty((len(numbers), network.size), np.float32)
     losses, norms = (np.empty(len(numbers), np.float32) for _ in range(2))
     hits = 0
