@@ -196,6 +196,16 @@ def _counting(case: Case, rate: float) -> Case:
     )
 
 
+def _served(case: Case) -> Case:
+    """Return a case whose servers are in the driver; clients are actors as before."""
+    return replace(
+        case,
+        name=f"{case.name}-driver",
+        title=f"{case.title}, servers in the driver",
+        servers="driver",
+    )
+
+
 def _adaptive(case: Case, goals: Goals) -> Case:
     """Return a case in which every release waits for the one before."""
     return replace(
@@ -217,6 +227,7 @@ def _all() -> dict[str, Case]:
         _adaptive(played["b"], Goals(rate=0.5)),
         _adaptive(played["c"], Goals(rate=2.0)),
         _adaptive(played["d"], Goals(actors=110.0)),
+        *(_served(played[name]) for name in "abc"),
     ]
     return dict(sorted((played | {case.name: case for case in further}).items()))
 
