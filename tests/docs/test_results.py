@@ -81,6 +81,18 @@ def test_personal_models_are_better_than_a_common_one_that_bears_the_noise() -> 
     assert (e4["e4-3.35"].accuracy or 0.0) > 0.93 and e4["e4-3.35"].epsilon > 33.5
 
 
+def test_on_the_stand_in_one_gaussian_beats_noise_in_every_step() -> None:
+    """And personal models are no better than those that clients train alone."""
+    found = stored("standins")
+    for printed in (3.35, 13.16, 27.3):
+        steps, proved, personal = (
+            found[f"e4-{kind}standin-{printed:.2f}"] for kind in ("fedavg-", "proved-", "")
+        )
+        assert (proved.accuracy or 0.0) > (steps.accuracy or 1.0)
+        assert proved.epsilon <= printed < 10.0 * printed < steps.epsilon
+        assert (personal.accuracy or 1.0) < (personal.alone or 0.0)
+
+
 def test_coins_do_as_a_cohort_of_the_same_size() -> None:
     """At round 60, where single runs of E2 differ by several points: within three deviations."""
     cohort, coins = reached(read_csv(RESULTS / "e2.csv"), 0.83), stored("short")["dss"]
