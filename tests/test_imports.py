@@ -53,10 +53,14 @@ def test_torch_is_imported_by_models_only_and_never_when_a_module_is_loaded() ->
 
 
 def test_events_import_nothing_of_ours_but_their_checks() -> None:
-    imports = dict(modules())
-    for name, allowed in (("events", {"raydp_sim.privacy.checks"}), ("checks", set())):
-        ours = {found for found in imports[f"privacy/{name}"] if found.startswith("raydp_sim")}
-        assert ours <= allowed
+    own = "raydp_sim.privacy.events", "raydp_sim.privacy.checks"
+    found = {name: imports for name, imports in modules() if name.startswith("privacy/events/")}
+    assert len(found) > 3, "one file per kind of view"
+    for name, imports in found.items():
+        ours = {each for each in imports if each.startswith("raydp_sim")}
+        assert all(each.startswith(own) for each in ours), name
+    checks = dict(modules())["privacy/checks"]
+    assert not any(each.startswith("raydp_sim") for each in checks)
 
 
 def test_nobody_takes_anything_from_the_top() -> None:
