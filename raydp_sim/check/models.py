@@ -181,25 +181,34 @@ def _near(one: Any, other: Any, what: str) -> None:
 
 @check("one pass gives what the way there and back gives")
 def one_pass(subject: ModelSubject) -> str:
-    """`slope` weights samples, and a client's bits do not depend on its company."""
-    network, (features, labels) = subject.network, subject.rows(5, 3)
+    """`slope` weights samples, scales bytes, writes where it is told, whoever else is there."""
+    network, labels = subject.network, subject.rows(5, 3)[1]
     weights = np.array([[0.5, 0.25, 0.25]] * 4 + [[1.0, 0.0, 0.0]], np.float32)
-    pool, numbers = features.reshape(-1, *subject.shape), np.arange(15).reshape(5, 3)
+    floats, numbers = subject.rows(15)[0][:, 0], np.arange(15).reshape(5, 3)
     for theta in (subject.theta, subject.own(5)):
-        found = network.slope(theta, Chosen(pool, numbers, labels), weights)
-        logits, tape = network.forward(theta, features)
-        loss = cross_entropy(logits, labels)
-        meant = network.backward(theta, tape, loss.slopes * weights[..., None])
-        _near(meant, found.gradient, "`slope` returned another gradient than `backward`")
-        losses = (loss.values * weights).sum(axis=1)
-        _near(losses, found.losses, "`slope` returned other losses than those of the logits")
-        for row in range(5):
-            own = theta if theta.ndim == 1 else theta[row : row + 1]
-            rows = slice(row, row + 1)
-            alone = network.slope(own, Chosen(pool, numbers[rows], labels[rows]), weights[rows])
-            same = all(np.array_equal(a[rows], b) for a, b in zip(found, alone, strict=True))
-            require(same, "`slope` gave a client other bits in the company of others")
-    return "5 clients with 3 weighted samples each, and each alone"
+        for pool in (floats, (255.0 * floats).astype(np.uint8)):
+            chosen = Chosen(pool, numbers, labels)
+            found = network.slope(theta, chosen, weights)
+            logits, tape = network.forward(theta, chosen.features)
+            loss = cross_entropy(logits, labels)
+            meant = network.backward(theta, tape, loss.slopes * weights[..., None])
+            _near(meant, found.gradient, "`slope` returned another gradient than `backward`")
+            losses = (loss.values * weights).sum(axis=1)
+            _near(losses, found.losses, "`slope` returned other losses than those of the logits")
+            right = np.array_equal(logits.argmax(axis=-1) == labels, found.right)
+            require(right, "`slope` counts other samples as right than the logits do")
+            into = np.full_like(found.gradient, np.nan)
+            network.slope(theta, chosen, weights, into)
+            written = np.array_equal(into, found.gradient)
+            require(written, "`slope` did not write the gradient to `out`")
+            for row in range(5):
+                own = theta if theta.ndim == 1 else theta[row : row + 1]
+                rows = slice(row, row + 1)
+                some = Chosen(pool, numbers[rows], labels[rows])
+                alone = network.slope(own, some, weights[rows])
+                same = all(np.array_equal(a[rows], b) for a, b in zip(found, alone, strict=True))
+                require(same, "`slope` gave a client other bits in the company of others")
+    return "5 clients with 3 weighted samples each, floats and bytes, and each alone"
 
 
 @check("gradients are slopes of the loss")

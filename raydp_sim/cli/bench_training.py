@@ -39,9 +39,10 @@ def trained(names: tuple[str, ...], as_json: bool) -> None:
 
     `calls ms` is what the same calls take between actors that do nothing, and `bound` the rate that
     floor and calls alone would have, one after the other. Since the floor keeps both cores busy,
-    the CPU rate bounds the rate as well. `population` is the same cohort of ever more clients,
-    `memory` what an actor held at most while cohorts of two sizes were trained on. CPU of the
-    actors is that of the driver, the workers and Ray's own processes.
+    the CPU rate bounds the rate as well. Both are of the first floor: with the compiled kernel a
+    rate may be higher. `population` is the same cohort of ever more clients, `memory` what an actor
+    held at most while cohorts of two sizes were trained on. CPU of the actors is that of the
+    driver, the workers and Ray's own processes.
     """
     chosen = list(dict.fromkeys(names)) or [*CASES, "population", "memory"]
     cases = [CASES[name] for name in chosen if name in CASES]

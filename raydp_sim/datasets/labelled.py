@@ -74,7 +74,8 @@ class Labelled:
     def chosen(self, places: NDArray[Any] | None = None) -> "Chosen":
         """Return the samples at some places of each client, or all of them."""
         found = self.index if places is None else np.take_along_axis(self.index, places, axis=1)
-        return Chosen(self.pool, found, self.classes.take(found).astype(np.int64, copy=False))
+        labels = self.classes.take(found).astype(np.int64, copy=False)
+        return Chosen(self.pool, found.astype(np.int64, copy=False), labels)
 
     @property
     def nbytes(self) -> int:
@@ -138,6 +139,30 @@ def examples(pool: NDArray[Any], classes: NDArray[Any], numbers: NDArray[Any]) -
     """Gather samples of a pool; bytes become numbers in [0, 1]."""
     features = kernels.gathered(pool, numbers, BYTE)
     return Examples(features, classes.take(numbers).astype(np.int64, copy=False))
+
+
+def refuse_labels(labels: NDArray[Any], classes: int | None) -> None:
+    """Refuse labels that are no classes: a loss would be read from the logits of another sample.
+
+    Args:
+        labels: of samples for the test, or for training.
+        classes: how many those for training have; None for these themselves.
+
+    Raises:
+        InputError: names the first such label.
+    """
+    kind = "training" if classes is None else "the test"
+    if labels.dtype.kind not in "biu":
+        raise InputError(f"population.data: labels for {kind} are {labels.dtype}; number classes")
+    wrong = labels < 0 if classes is None else (labels < 0) | (labels >= classes)
+    if not wrong.any():
+        return
+    place = int(wrong.argmax())
+    there = "" if classes is None else f", and those for training have classes 0 to {classes - 1}"
+    raise InputError(
+        f"population.data: sample {place} for {kind} has label {labels[place]}; classes are "
+        f"numbered from 0{there}: number them anew, or leave the sample out"
+    )
 
 
 class HeldOut(Piece):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PrivateAttr, field_validator
 
 from raydp_sim.datasets.base import Dataset
-from raydp_sim.datasets.labelled import Examples, HeldOut, Labelled, examples
+from raydp_sim.datasets.labelled import Examples, HeldOut, Labelled, examples, refuse_labels
 from raydp_sim.datasets.partitions.base import PARTITIONS, POINTS, Deck, Numbers, Partition
 from raydp_sim.datasets.partitions.iid import Iid
 from raydp_sim.errors import InputError, bad_field
@@ -140,8 +140,14 @@ class PooledData(Dataset):
         return self._clients is not None and self._clients > len(self._sizes)
 
     def labels(self) -> int:
-        """Return how many classes there are."""
-        return int(self.train().labels.max()) + 1
+        """Return how many classes there are.
+
+        Raises:
+            InputError: labels of samples for training are no classes.
+        """
+        labels = self.train().labels
+        refuse_labels(labels, None)
+        return int(labels.max()) + 1
 
     def held_out(self) -> HeldOut:
         """Return the samples for validation, if any, and for the test."""
@@ -180,8 +186,13 @@ class PooledData(Dataset):
         return examples(pool.features, pool.labels, numbers) if len(numbers) else None
 
     def test_samples(self) -> Examples:
-        """Return the samples that results are reported on."""
+        """Return the samples that results are reported on.
+
+        Raises:
+            InputError: one has a label that no sample for training has.
+        """
         pool = self.tested()
+        refuse_labels(pool.labels, self.labels())
         return examples(pool.features, pool.labels, np.arange(len(pool.labels)))
 
     def __eq__(self, other: object) -> bool:

@@ -16,6 +16,8 @@ from raydp_sim.random import ClientStream
 Floats = NDArray[np.float64]
 
 _SHARE = 2.0**40
+# Doubles handled at a time, so that they stay in cache.
+_CACHED = 1 << 16
 
 
 @dataclass
@@ -189,6 +191,10 @@ class Randomizer:
         self.clipped.share += int(np.rint(admitted.share[rows] * _SHARE).astype(np.int64).sum())
         if not self.sums_cut:
             return
-        taken = np.asarray(raw, dtype=np.float64)[rows] - admitted.values[rows]
-        step = unit(self.mechanism.domain.radius)
-        self.clipped.cut = self.clipped.cut + exact_sum(taken, step)
+        # A few rows at a time: a block may be large, where it is looked at and not copied.
+        given, step = np.asarray(raw), unit(self.mechanism.domain.radius)
+        some = max(1, _CACHED // given.shape[1])
+        for first in range(0, len(rows), some):
+            part = rows[first : first + some]
+            taken = given[part].astype(np.float64) - admitted.values[part]
+            self.clipped.cut = self.clipped.cut + exact_sum(taken, step)

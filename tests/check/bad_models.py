@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from raydp_sim.datasets.labelled import Chosen
 from raydp_sim.models.base import Classifier, Network
 from raydp_sim.models.linear import LinearNetwork
 
@@ -67,6 +68,26 @@ class Detouring(Model):
     class network_class(LinearNetwork):
         def slope(self, theta: Any, chosen: Any, weights: Any, out: Any = None) -> Any:
             return super().slope(theta, chosen, np.ones_like(weights), out)
+
+
+class Keeping(Model):
+    class network_class(LinearNetwork):
+        def slope(self, theta: Any, chosen: Any, weights: Any, out: Any = None) -> Any:
+            return super().slope(theta, chosen, weights)
+
+
+class Unscaled(Model):
+    class network_class(LinearNetwork):
+        def slope(self, theta: Any, chosen: Any, weights: Any, out: Any = None) -> Any:
+            plain = Chosen(chosen.pool.astype(np.float32), chosen.numbers, chosen.labels)
+            return super().slope(theta, plain, weights, out)
+
+
+class Boasting(Model):
+    class network_class(LinearNetwork):
+        def slope(self, theta: Any, chosen: Any, weights: Any, out: Any = None) -> Any:
+            found = super().slope(theta, chosen, weights, out)
+            return found._replace(right=np.ones_like(found.right))
 
 
 class Sloping(Model):

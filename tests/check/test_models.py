@@ -18,6 +18,9 @@ BROKEN = {
     "Crossing": "equal parameters give equal gradients",
     "Averaging": "samples add up",
     "Detouring": "one pass gives what the way there and back gives",
+    "Keeping": "one pass gives what the way there and back gives",
+    "Unscaled": "one pass gives what the way there and back gives",
+    "Boasting": "one pass gives what the way there and back gives",
     "Sloping": "gradients are slopes of the loss",
     "Swallowing": "what is no number stays visible",
 }

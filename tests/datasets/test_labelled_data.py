@@ -6,9 +6,11 @@ from pydantic import ValidationError
 
 from raydp_sim.datasets.base import HELD_OUT, Hidden
 from raydp_sim.datasets.holdings import label_counts
+from raydp_sim.datasets.labelled import Labelled
 from raydp_sim.datasets.synthetic_digits import SyntheticDigits
 from raydp_sim.datasets.synthetic_writers import SyntheticWriters
 from raydp_sim.errors import InputError
+from raydp_sim.models.linear import Linear
 from raydp_sim.random import Stream
 from raydp_sim.run.preflight import plan
 from raydp_sim.scenario import parse
@@ -210,3 +212,35 @@ def test_a_task_that_takes_vectors_refuses_samples():
 def test_more_clients_than_samples_are_refused_by_field():
     with pytest.raises(InputError, match=r"population\.clients is 40; there are 30 samples"):
         parse(document(data={"kind": "synthetic-digits", "n": 30}))
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"train_labels": [0, -1, 2]}, "sample 1 for training has label -1; classes are numbered"),
+        ({"test_labels": [0, 3]}, "sample 1 for the test has label 3; .* have classes 0 to 2: "),
+        ({"test_labels": [0, -1]}, "sample 1 for the test has label -1; classes are numbered"),
+        ({"of": "float64"}, "labels for training are float64; number classes"),
+    ],
+)
+def test_labels_that_are_no_classes_are_refused_before_anything_is_played(given, message):
+    """A loss would be read from the logits of another sample, and a test's number be wrong."""
+    own = {"kind": "tests.datasets.own_labels:OwnLabels"}
+    mechanism = {"radius": 1.0, "epsilon_local": 2.0, "on_out_of_range": "clip"}
+    changed = document(clients=10, data=own)
+    changed |= {"task": {"kind": "fedavg"}, "mechanism": {"kind": "rinf", **mechanism}}
+    plan(parse(changed), 1)
+    changed["population"]["data"] = own | given
+    with pytest.raises(InputError, match=message):
+        plan(parse(changed), 1)
+
+
+def test_numbers_of_samples_may_be_of_any_whole_type():
+    pool = np.arange(8, dtype=np.uint8).reshape(4, 2)
+    index = np.array([[3, 1], [0, 2]])
+    held = [
+        Labelled(pool, np.arange(4), index.astype(kind), np.full(2, 2)) for kind in ("i4", "i8")
+    ]
+    network, weights = Linear().network((2,), 4), np.full((2, 2), 0.5, np.float32)
+    found = [network.slope(np.ones(12, np.float32), each.chosen(), weights) for each in held]
+    np.testing.assert_array_equal(found[0].gradient, found[1].gradient)

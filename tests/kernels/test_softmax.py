@@ -48,3 +48,26 @@ def test_what_is_no_number_stays_visible(each):
         losses = np.log(made.total) - made.below
     assert np.isfinite(out[0]).all() and np.isfinite(losses[0]).all()
     assert np.isnan(out[1]).all() and np.isnan(losses[1, 1]) and np.isnan(losses[2, 0])
+
+
+@pytest.mark.parametrize("each", [plain, kernels], ids=["plain", "chosen"])
+@pytest.mark.parametrize("kind", [np.uint8, np.float32, np.float64])
+@pytest.mark.parametrize("label", [-1, 2])
+def test_a_label_that_is_no_class_is_refused_by_name(label, kind, each):
+    numbers, weights = np.zeros((2, 3), np.int64), np.ones((2, 3), np.float32)
+    labels, theta = np.array([[0, 1, 0], [0, 0, label]]), np.zeros(10, np.float32)
+    with pytest.raises(ValueError, match=rf"label {label}; .* 2 classes"):
+        out = np.zeros((2, 10), np.float32)
+        each.softmax(np.ones((1, 4), kind), numbers, 1.0, labels, weights, theta, out)
+
+
+@pytest.mark.parametrize("each", [plain, kernels], ids=["plain", "chosen"])
+def test_parameters_beyond_single_floats_give_no_number_and_no_warning(each):
+    """With bias or without it; warnings are errors in tests."""
+    pool, labels = np.full((1, 4), 1.0, np.float32), np.zeros((1, 1), np.int64)
+    ones, out = np.ones((1, 1), np.float32), np.zeros((1, 10), np.float32)
+    for weight in (8e37, 3e38):
+        theta = np.full(10, weight, np.float32)
+        theta[8:] = 3e38
+        made = each.softmax(pool, labels, 1.0, labels, ones, theta, out)
+        assert np.isnan(out).all() and np.isnan(made.below).all()

@@ -1,11 +1,14 @@
 """Gradients are single floats; they are clipped without being widened first, to the same bits."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms import make
 from raydp_sim.mechanisms.domain import Admitted, Domain
+from raydp_sim.mechanisms.parts.exact import exact_sum, unit
 from raydp_sim.mechanisms.randomizer import Randomizer
 from raydp_sim.random import Stream
 
@@ -59,3 +62,35 @@ def test_vectors_that_are_only_added_up_are_scaled_on_the_way_to_the_same_sum(sc
         clipped.append((randomizer.clipped.rows, randomizer.clipped.cut.tolist()))
     assert (counts[0] == counts[1]).all() and counts[0][-1] == 131
     assert clipped[0] == clipped[1]
+
+
+@pytest.mark.parametrize("name,more", [("rinf", {}), ("linf", {"blocks": "balanced"})])
+@pytest.mark.parametrize("how", ["clamp", "radial"])
+def test_coordinates_picked_of_single_floats_are_sent_as_those_of_doubles(name, more, how):
+    given = {"epsilon_local": 2.0, "radius": 0.3, "on_out_of_range": "clip", "clip": how}
+    mechanism = make(name, dimension=10, **given, **more)
+    rows = np.random.default_rng(2).standard_normal((3000, 10)).astype(np.float32)
+    stream = Stream(1).clients(np.arange(3000, dtype=np.uint32))
+    sent = mechanism.messages_of(mechanism.admit(rows, stream.ids), stream).payload
+    wide = mechanism.messages(mechanism.admit(rows, stream.ids).values, stream).payload
+    assert mechanism.wire.picks and sent.tobytes() == wide.tobytes()
+    other = mechanism.messages(np.zeros((3000, 10)), stream).payload
+    assert sent.tobytes() != other.tobytes()
+
+
+def test_what_was_clipped_is_counted_without_copies_of_the_block():
+    """Blocks that are looked at and not copied are large."""
+    mechanism = make("rinf", epsilon_local=2.0, dimension=64, radius=0.3, on_out_of_range="clip")
+    rows = np.random.default_rng(2).standard_normal((40_000, 64))
+    stream = Stream(1).clients(np.arange(40_000, dtype=np.uint32))
+    admitted = mechanism.admit(rows, stream.ids)
+    whole = exact_sum(rows - admitted.values, unit(0.3))
+    tracemalloc.start()
+    try:
+        randomizer = Randomizer(mechanism)
+        randomizer.send(rows, admitted, stream)
+        assert tracemalloc.get_traced_memory()[1] < rows.nbytes / 4
+    finally:
+        tracemalloc.stop()
+    assert randomizer.clipped.rows == 40_000
+    np.testing.assert_array_equal(randomizer.clipped.cut, whole)

@@ -28,6 +28,7 @@ CLIPPED = {"radius": 0.5, "epsilon_local": 4.0, "on_out_of_range": "clip"}
 ONE, MANY = {"kind": "rinf", **CLIPPED}, {"kind": "l2", **CLIPPED, "coordinates": 8}
 STEPS = {"kind": "gaussian-steps", "radius": 0.5, "steps": 2, "sigma": 0.5}
 PSI = {"scalar_radius": 0.05, "scalar_sigma": 0.2}
+CNN = {"model": {"kind": "cnn"}, "data": {**DATA, "side": 14}}
 NOBODY = {"kind": "2rr", "epsilon_local": 1e-6}
 # The smallest scenario of each task: its own fields, mechanism and trust.
 TASKS = {
@@ -230,10 +231,20 @@ def test_a_torch_module_trains_anywhere_and_takes_its_tensors_back(kind, tmp_pat
         ("adaped", {"step_sizes": [0.1, 1e9, 0.1]}, r"round 1 .*task\.step_sizes"),
         ("mms-sgd", {"step_size": 1e9}, r"after round 1 .* 1e\+09 is too large"),
         ("local-only", {"step_size": 1e9}, r"in round 1 .*lower task\.step_size"),
+        # Beyond what single floats can hold.
+        ("cldp-sgd", {"step_size": 1e38}, r"after round 1 .* 1e\+38 is too large"),
+        ("fedavg", {"local_step_size": 1e30}, r"in round 1 .*lower task\.local_step_size"),
+        ("fedavg", {"local_step_size": 1e38}, r"in round 1 .*lower task\.local_step_size"),
+        ("fedavg", {"local_step_size": 1e30, **CNN}, r"in round 1 .*lower task\.local_step_size"),
+        ("dp-fedavg", {"step_size": 1e38}, r"round 1 .*task\.step_size"),
+        ("adaped", {"step_sizes": [1e38, 0.1, 0.1]}, r"in round 1 .*lower task\.step_sizes"),
+        ("adaped", {"step_sizes": [0.1, 1e38, 0.1]}, r"in round 1 .*lower task\.step_sizes"),
+        ("mms-sgd", {"step_size": 1e38}, r"after round 1 .* 1e\+38 is too large"),
+        ("local-only", {"step_size": 1e38}, r"in round 1 .*lower task\.step_size"),
     ],
 )
 def test_training_that_runs_away_is_stopped_by_round_and_cause(kind, wild, words, tmp_path):
-    with np.errstate(all="ignore"), pytest.raises(RunError, match=words) as caught:
+    with pytest.raises(RunError, match=words) as caught:
         run(scenario(kind, **wild), out=tmp_path / "run")
     assert not caught.value.resumable
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from raydp_sim.kernels import _compiled, plain
 from raydp_sim.kernels.compiled.checked import need
-from raydp_sim.kernels.plain.softmax import LANES
+from raydp_sim.kernels.plain.softmax import LANES, refuse_labels
 from raydp_sim.kernels.types import Counts, Floats32, Softmax
 
 
@@ -29,6 +29,7 @@ def softmax(
     classes, wide = out.shape[1] // (features + 1), -(-features // LANES) * LANES
     numbers = need("numbers", numbers, np.int64, (clients, samples))
     labels = need("labels", labels, np.int64, numbers.shape)
+    refuse_labels(labels, classes)
     weights = need("weights", weights, np.float32, numbers.shape)
     size = classes * (features + 1)
     theta = need("theta", theta, np.float32, (clients, size) if apart else (size,))

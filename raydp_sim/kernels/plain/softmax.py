@@ -54,6 +54,7 @@ def softmax(
     """
     samples, features = numbers.shape[1], int(np.prod(pool.shape[1:]))
     classes, wide = out.shape[1] // (features + 1), -(-features // LANES) * LANES
+    refuse_labels(labels, classes)
     made = Softmax(
         np.empty(numbers.shape, np.float32),
         np.empty(numbers.shape, np.float32),
@@ -65,7 +66,8 @@ def softmax(
         own = theta[None] if theta.ndim == 1 else theta[rows]
         x = _padded(gathered(pool, numbers[rows], scale).reshape(-1, samples, features), wide)
         weight = own[:, : classes * features].reshape(len(own), classes, features)
-        logits = _products(x, _padded(weight, wide)) + own[:, None, classes * features :]
+        with np.errstate(over="ignore", invalid="ignore"):
+            logits = _products(x, _padded(weight, wide)) + own[:, None, classes * features :]
         slopes, *seen = _slopes(logits, labels[rows], weights[rows])
         for column, part in zip(made, seen, strict=True):
             column[rows] = part
@@ -78,6 +80,17 @@ def softmax(
         out[rows, : classes * features] = found[:, :, :features].reshape(len(x), -1)
         out[rows, classes * features :] = bias[:, :, 0]
     return made
+
+
+def refuse_labels(labels: Counts, classes: int) -> None:
+    """Refuse labels that are no classes; NumPy would take -1 for the last one.
+
+    Raises:
+        ValueError: names the first such label.
+    """
+    if labels.size and not 0 <= labels.min() <= labels.max() < classes:
+        wrong = labels[(labels < 0) | (labels >= classes)][0]
+        raise ValueError(f"a sample has label {wrong}; there are {classes} classes, from 0 on")
 
 
 def exponential(x: Floats32) -> Floats32:
@@ -116,14 +129,13 @@ def _products(x: Floats32, weight: Floats32) -> Floats32:
     sums = np.zeros((clients, weight.shape[1], samples * LANES), np.float32)
     products = np.empty_like(sums)
     parts = np.ascontiguousarray(x.reshape(clients, samples, -1, LANES).swapaxes(1, 2))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for place in range(wide // LANES):
-            own = np.tile(weight[:, :, place * LANES : (place + 1) * LANES], samples)
-            np.multiply(parts[:, place].reshape(clients, 1, -1), own, out=products)
-            sums += products
-        halves = sums.reshape(clients, -1, samples, LANES)
-        while (half := halves.shape[-1] // 2) > 0:
-            halves = halves[..., :half] + halves[..., half:]
+    for place in range(wide // LANES):
+        own = np.tile(weight[:, :, place * LANES : (place + 1) * LANES], samples)
+        np.multiply(parts[:, place].reshape(clients, 1, -1), own, out=products)
+        sums += products
+    halves = sums.reshape(clients, -1, samples, LANES)
+    while (half := halves.shape[-1] // 2) > 0:
+        halves = halves[..., :half] + halves[..., half:]
     return halves[..., 0].swapaxes(1, 2)
 
 
