@@ -12,6 +12,7 @@ from raydp_sim.privacy.ledger.ledger import Ledger
 from raydp_sim.privacy.ledger.seeds import seeds_epsilon
 from raydp_sim.run.play import prepare, reopen, run
 from raydp_sim.scenario import parse, setting_of
+from raydp_sim.tasks.learning.adaped import AdaPeD
 from raydp_sim.tasks.learning.runaway import refuse_astray
 from raydp_sim.tasks.learning.seen import Seen, exact
 
@@ -247,6 +248,17 @@ def test_training_that_runs_away_is_stopped_by_round_and_cause(kind, wild, words
     with pytest.raises(RunError, match=words) as caught:
         run(scenario(kind, **wild), out=tmp_path / "run")
     assert not caught.value.resumable
+
+
+def test_models_that_run_away_alone_are_not_compared_with(tmp_path, monkeypatch):
+    first = AdaPeD.memory
+    monkeypatch.setattr(AdaPeD, "memory", lambda *given: far(first(*given)))
+    with pytest.raises(RunError, match=r"in round 1 a parameter of a client's model is 1e\+07"):
+        run(scenario("adaped"), out=tmp_path / "run")
+
+
+def far(memory):
+    return {**memory, "alone": np.full_like(memory["alone"], 1e7)}
 
 
 def test_training_that_does_not_converge_is_stopped_and_keeps_its_best_model(tmp_path):

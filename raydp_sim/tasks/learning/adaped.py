@@ -165,8 +165,9 @@ class AdaPeD(ModelTask):
                 if self.loss == "sum":
                     slope *= np.count_nonzero(own.weights, axis=1).astype(np.float32)[:, None]
                 alone[rows] -= np.float32(self.step_sizes[0]) * slope
-        refuse_own(theta, told.rounds, self.step_field)
         after = {"theta": theta} | ({} if alone is None else {"alone": alone})
+        for models in after.values():
+            refuse_own(models, told.rounds, self.step_field)
         if self.due(told.rounds + 1):
             for place, models in enumerate((theta, told.mu, alone)):
                 if models is not None:
