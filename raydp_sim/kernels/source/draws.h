@@ -88,14 +88,14 @@ static void F(picked)(const uint32_t *ids, size_t n, size_t draws, Key index, Ke
     ALIGNED(64) int32_t offsets[2][most];
     ALIGNED(64) double u[most], limit[most], below[most], flips[most], gaps[most];
     ALIGNED(64) uint64_t begin[most];
-    const char *places[2][most];
+    ALIGNED(64) uint64_t places[2][most];
     Counter drawn = {ids, 0, 0, draws, index}, tossed = {ids, 0, 0, draws, key};
     const size_t total = n * draws, whole = draws && draws < most ? most / draws * draws : most;
     size_t draw = 0, again = 0, row = 0;
     for (size_t asked = 0, done = 0; done < total; asked += whole) {
         if (asked < total) {
             const size_t some = total - asked < whole ? total - asked : whole;
-            const char **at = places[asked / whole % 2];
+            uint64_t *at = places[asked / whole % 2];
             int32_t *offset = offsets[asked / whole % 2];
             if (!asked || draws > most) {
                 F(repeated)(high, draws, draw, some, below);
@@ -110,17 +110,17 @@ static void F(picked)(const uint32_t *ids, size_t n, size_t draws, Key index, Ke
             }
             F(advance)(&drawn, x0, x1, some);
             F(unit)(x0, x1, some, u);
-            const char *from = (const char *)values + row * d * each;
-            for (size_t i = 0; i < some; i++) offset[i] = (int32_t)(u[i] * below[i]);
+            const uint64_t from = row * d * each;
             for (size_t i = 0; i < some; i++) {
-                at[i] = from + begin[i] + (uint32_t)offset[i] * each;
-                PREFETCH(at[i]);
+                offset[i] = (int32_t)(u[i] * below[i]);
+                at[i] = from + begin[i] + ((uint64_t)offset[i] << (each == 8 ? 3 : 2));
             }
+            for (size_t i = 0; i < some; i++) PREFETCH((const char *)values + at[i]);
             row = (asked + some) / draws;
         }
         if (!asked) continue;
         const size_t some = total - done < whole ? total - done : whole;
-        const char *const *at = places[done / whole % 2];
+        const uint64_t *at = places[done / whole % 2];
         const int32_t *offset = offsets[done / whole % 2];
         if (!done || draws > most) {
             F(repeated)(flip, draws, again, some, flips);
@@ -129,10 +129,11 @@ static void F(picked)(const uint32_t *ids, size_t n, size_t draws, Key index, Ke
         }
         F(advance)(&tossed, x0, x1, some);
         F(unit)(x0, x1, some, u);
+        const char *from = values;
         if (each == sizeof(float)) {
-            for (size_t i = 0; i < some; i++) limit[i] = *(const float *)at[i];
+            for (size_t i = 0; i < some; i++) limit[i] = *(const float *)(from + at[i]);
         } else {
-            for (size_t i = 0; i < some; i++) limit[i] = *(const double *)at[i];
+            for (size_t i = 0; i < some; i++) limit[i] = *(const double *)(from + at[i]);
         }
         for (size_t i = 0; i < some; i++) {
             double z = limit[i];
