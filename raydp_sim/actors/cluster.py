@@ -36,7 +36,7 @@ _PRIVATE = {
     # Batches that were read make room for the next ones: by default the store keeps them for up to
     # a second, and each span takes fresh pages, which every process has to find and clear.
     "RAY_free_objects_period_milliseconds": "100",
-    # How long its own calls take, and which there were, Ray notes for a dashboard that is not there.
+    # Ray notes its own calls and how long they take, for a dashboard that is not there.
     "RAY_event_stats": "0",
     "RAY_task_events_report_interval_ms": "0",
 }
