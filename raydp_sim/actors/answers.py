@@ -25,7 +25,7 @@ from raydp_sim.tasks.trial import check_values
 _BLOCK_BYTES = 1 << 22
 # Of the data that one block of clients may hold: where they are copied, and where they lie behind
 # one another and only what a mechanism makes of them takes room.
-_COPY_BYTES, _LOOK_BYTES = 1 << 26, 1 << 28
+_COPY_BYTES, _LOOK_BYTES = 1 << 26, 1 << 29
 # Of the values that a block computes, were they doubles: gradients are looked at again by who
 # clips and randomizes them, and should still be in cache then.
 _MADE_BYTES = 1 << 23

@@ -30,8 +30,16 @@ QUIET = {
     # A process that takes over a minute to start, on a machine that is busy, is no dead one.
     "RAY_worker_register_timeout_seconds": "600",
 }
-# Of a private Ray: its first workers import what every actor needs while others are still starting.
-_EARLY = {"RAY_preload_python_modules": "raydp_sim.scenario"}
+_PRIVATE = {
+    # Its first workers import what every actor needs while others are still starting.
+    "RAY_preload_python_modules": "raydp_sim.scenario",
+    # Batches that were read make room for the next ones: by default the store keeps them for up to
+    # a second, and each span takes fresh pages, which every process has to find and clear.
+    "RAY_free_objects_period_milliseconds": "100",
+    # Ray notes its own calls and how long they take, for a dashboard that is not there.
+    "RAY_event_stats": "0",
+    "RAY_task_events_report_interval_ms": "0",
+}
 
 
 @contextlib.contextmanager
@@ -54,7 +62,7 @@ def connected(address: str | None, timeout: float) -> Iterator[None]:
             )
         yield
         return
-    setting(QUIET if address is not None else QUIET | _EARLY)
+    setting(QUIET if address is not None else QUIET | _PRIVATE)
     _hush()
     with contextlib.ExitStack() as until:
         folder = until.enter_context(private_folder()) if address is None else None

@@ -298,6 +298,9 @@ class Conductor:
             # Before the next release touches the readers' state.
             self.on_finished(settled.floor)
         self._happened(engine.Finished(last.release))
+        for dispatch in dispatches:
+            # The span knows the dispatch too: in a circle its batches would stay in the store.
+            dispatch.span = None
         self._make_next()
 
     # Checkpoints.

@@ -3,6 +3,7 @@
 What the rounds below are compared with has two shufflers, where every release goes by itself.
 """
 
+import gc
 import json
 import os
 import random
@@ -16,6 +17,7 @@ import pytest
 from raydp_sim.actors.aggregator import AggregatorActor, ServerActor
 from raydp_sim.actors.conductor import Conductor
 from raydp_sim.actors.crew import Crew
+from raydp_sim.actors.dispatch import Span
 from raydp_sim.actors.ledger import LedgerActor
 from raydp_sim.actors.pace import Pace
 from raydp_sim.errors import RunError
@@ -101,6 +103,17 @@ def test_results_do_not_depend_on_the_span(way, span, expected, tmp_path):
     assert_identical(expected(way), tmp_path / "run")
     withheld = streams.read(tmp_path / "run" / "metrics", "withheld").num_rows
     assert (withheld > 0) == (way in ("self", "everyone"))
+
+
+def test_batches_are_let_go_of_without_looking_for_circles(tmp_path):
+    """Else they stay in the object store, and each span takes fresh pages of it."""
+    gc.collect()
+    gc.disable()
+    try:
+        conducted(spanning(mean(), 5), tmp_path / "run")
+        assert not [each for each in gc.get_objects() if isinstance(each, Span)]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("trust", ["local", "central"])

@@ -82,6 +82,11 @@ def picked(kernels):
                 blocks = (np.array(starts), high, 1.0, 0.5, flip, gap, of)
                 yield kernels.picked(KEY, MORE, ids(n), values, *blocks)
                 yield kernels.picked(KEY, MORE, ids(n), values.astype(np.float32), *blocks)
+    for count in (127, 128, 129, 300):  # about as long as the pieces that are worked on
+        starts, high = np.arange(count) % 7, np.arange(count) % 3 + 1.0
+        chance = np.linspace(0.1, 0.4, count), np.linspace(0.8, 0.2, count)
+        blocks = (starts, high, 1.0, 0.5, *chance, np.dtype(np.uint16))
+        yield kernels.picked(KEY, MORE, ids(99), 2.0 * numbers(99, 10), *blocks)
     many = (np.zeros(1, np.int64), np.array([10.0]), 1.0, 0.5, np.array([0.1]), np.array([0.8]))
     yield kernels.picked(KEY, MORE, ids(70_001), numbers(70_001, 10), *many, np.dtype(np.uint8))
 

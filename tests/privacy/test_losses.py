@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from raydp_sim.privacy.composition.direct import by_squaring, compose, convolve, power, spaced
-from raydp_sim.privacy.composition.fourier import transform
+from raydp_sim.privacy.composition.fourier import _power, transform
 from raydp_sim.privacy.composition.losses import LossLaw, connect
 from raydp_sim.privacy.composition.pld import Round
 from raydp_sim.privacy.curves.clones import clone_pair
@@ -197,3 +197,11 @@ def test_a_large_loss_keeps_its_delta(epsilon0):
         exact = -math.expm1(-below) / (1.0 + math.exp(-epsilon0))
         assert pair.delta(epsilon0 - below) >= exact * (1 - 1e-9)
     assert pair.epsilon(1e-8) >= epsilon0 - 1.1e-8
+
+
+def test_powers_that_round_to_zero_are_skipped_and_no_other() -> None:
+    drawn = np.random.default_rng(3).random(5000)
+    base = np.minimum(np.concatenate([drawn**rate for rate in (1e-3, 1.0, 8.0, 40.0)]), 1.0)
+    base[0] = 1.0
+    for times in (0, 1, 2, 63, 400, 10**6):
+        assert _power(base, times).tobytes() == np.power(base, times).tobytes()

@@ -59,66 +59,89 @@ static void F(toss)(const uint32_t *ids, size_t n, size_t draws, Key key, const 
 }
 #undef TOSS
 
+/* What a message has of its block, for `some` messages from one of a row's on: one pass without a
+   question about rows is twice as fast as one with. */
+static void F(repeated)(const double *of, size_t draws, size_t draw, size_t some, double *out) {
+    for (size_t i = 0; i < some; i++) {
+        out[i] = of[draw];
+        if (++draw == draws) draw = 0;
+    }
+}
+
 /* Messages of one sampled coordinate of each block: its offset is drawn below `high` from one key
    and its bit tossed from another; a value v, cut to [-shift, shift], is 1 with chance
    (v + shift) scale, cut to [0, 1].
-   Each value is in a line of its own, so those of a block are asked for before the bits of the block
-   before it are tossed: as many as are on their way at once anyway. */
+   Each value is in a line of its own, so those of a piece are asked for before the bits of the piece
+   before it are tossed: as many as are on their way at once anyway. A piece has whole rows, unless
+   one is longer. */
 #define PICK(Item)                                                                                 \
     for (size_t i = 0; i < some; i++) {                                                            \
-        ((Item *)out)[done + i] = (Item)(2u * offset[i] + (u[i] < limit[i]));                      \
-    }
-
-#define CHANCES(Number)                                                                            \
-    for (size_t i = 0; i < some; i++) {                                                            \
-        double z = *(const Number *)at[i];                                                         \
-        z = z < -shift ? -shift : z;                                                               \
-        z = ((z > shift ? shift : z) + shift) * scale;                                             \
-        z = z < 0.0 ? 0.0 : z;                                                                     \
-        z = z > 1.0 ? 1.0 : z;                                                                     \
-        limit[i] = z * gap[again] + flip[again];                                                   \
-        if (++again == draws) again = 0;                                                           \
+        ((Item *)out)[done + i] = (Item)(2u * (uint32_t)offset[i] + (u[i] < limit[i]));            \
     }
 
 static void F(picked)(const uint32_t *ids, size_t n, size_t draws, Key index, Key key,
                       const void *values, size_t each, size_t d, const int64_t *starts,
                       const double *high, double shift, double scale, const double *flip,
                       const double *gap, size_t size, void *out) {
-    enum { most = 128 }; /* of a block; two are under way */
-    ALIGNED(64) uint32_t x0[most], x1[most], offsets[2][most];
-    ALIGNED(64) double u[most], limit[most];
-    const char *places[2][most];
+    enum { most = 128 }; /* of a piece; two are under way */
+    ALIGNED(64) uint32_t x0[most], x1[most];
+    ALIGNED(64) int32_t offsets[2][most];
+    ALIGNED(64) double u[most], limit[most], below[most], flips[most], gaps[most];
+    ALIGNED(64) uint64_t begin[most];
+    ALIGNED(64) uint64_t places[2][most];
     Counter drawn = {ids, 0, 0, draws, index}, tossed = {ids, 0, 0, draws, key};
-    const size_t total = n * draws;
-    size_t draw = 0, again = 0;
-    const char *row = values;
-    for (size_t asked = 0, done = 0; done < total; asked += most) {
+    const size_t total = n * draws, whole = draws && draws < most ? most / draws * draws : most;
+    size_t draw = 0, again = 0, row = 0;
+    for (size_t asked = 0, done = 0; done < total; asked += whole) {
         if (asked < total) {
-            const size_t some = total - asked < most ? total - asked : most;
-            const char **at = places[asked / most % 2];
-            uint32_t *offset = offsets[asked / most % 2];
-            F(advance)(&drawn, x0, x1, some);
-            F(unit)(x0, x1, some, u);
-            for (size_t i = 0; i < some; i++) {
-                offset[i] = (uint32_t)(int32_t)(u[i] * high[draw]);
-                at[i] = row + ((size_t)starts[draw] + offset[i]) * each;
-                PREFETCH(at[i]);
-                if (++draw == draws) {
-                    draw = 0;
-                    row += d * each;
+            const size_t some = total - asked < whole ? total - asked : whole;
+            uint64_t *at = places[asked / whole % 2];
+            int32_t *offset = offsets[asked / whole % 2];
+            if (!asked || draws > most) {
+                F(repeated)(high, draws, draw, some, below);
+                size_t beyond = 0;
+                for (size_t i = 0; i < some; i++) {
+                    begin[i] = (beyond * d + (uint64_t)starts[draw]) * each;
+                    if (++draw == draws) {
+                        draw = 0;
+                        beyond++;
+                    }
                 }
             }
+            F(advance)(&drawn, x0, x1, some);
+            F(unit)(x0, x1, some, u);
+            const uint64_t from = row * d * each;
+            for (size_t i = 0; i < some; i++) {
+                offset[i] = (int32_t)(u[i] * below[i]);
+                at[i] = from + begin[i] + ((uint64_t)offset[i] << (each == 8 ? 3 : 2));
+            }
+            for (size_t i = 0; i < some; i++) PREFETCH((const char *)values + at[i]);
+            row = (asked + some) / draws;
         }
         if (!asked) continue;
-        const size_t some = total - done < most ? total - done : most;
-        const char *const *at = places[done / most % 2];
-        const uint32_t *offset = offsets[done / most % 2];
+        const size_t some = total - done < whole ? total - done : whole;
+        const uint64_t *at = places[done / whole % 2];
+        const int32_t *offset = offsets[done / whole % 2];
+        if (!done || draws > most) {
+            F(repeated)(flip, draws, again, some, flips);
+            F(repeated)(gap, draws, again, some, gaps);
+            again = (again + some) % draws;
+        }
         F(advance)(&tossed, x0, x1, some);
         F(unit)(x0, x1, some, u);
+        const char *from = values;
         if (each == sizeof(float)) {
-            CHANCES(float)
+            for (size_t i = 0; i < some; i++) limit[i] = *(const float *)(from + at[i]);
         } else {
-            CHANCES(double)
+            for (size_t i = 0; i < some; i++) limit[i] = *(const double *)(from + at[i]);
+        }
+        for (size_t i = 0; i < some; i++) {
+            double z = limit[i];
+            z = z < -shift ? -shift : z;
+            z = ((z > shift ? shift : z) + shift) * scale;
+            z = z < 0.0 ? 0.0 : z;
+            z = z > 1.0 ? 1.0 : z;
+            limit[i] = z * gaps[i] + flips[i];
         }
         if (size == 1) {
             PICK(uint8_t)
@@ -131,7 +154,6 @@ static void F(picked)(const uint32_t *ids, size_t n, size_t draws, Key index, Ke
     }
 }
 #undef PICK
-#undef CHANCES
 
 /* Ten buckets of 6 bits from every word: five of each half, the highest bits first. */
 static void F(buckets)(const uint32_t *ids, size_t n, size_t draws, Key key, uint8_t *out) {

@@ -88,6 +88,12 @@ def _side_on_grid(side: Side, step: float, tail: float) -> tuple[Floats, Floats]
     return grid, side.profile(np.append(0.0, grid)) * (1.0 + 1e-12)
 
 
+def _power(base: Floats, times: int) -> Floats:
+    """Return powers of numbers in (0, 1]; those that round to 0 are not computed, which is slow."""
+    seen = base > 2.0 ** (-1100.0 / max(1, times))
+    return np.asarray(np.power(base, times, out=np.zeros_like(base), where=seen))
+
+
 def transform(parts: Sequence[tuple[LossLaw, int]], order: float, tail: float) -> Composed:
     """Compose the parts, each so many times, in a window around where the order tilts them to.
 
@@ -127,7 +133,7 @@ def transform(parts: Sequence[tuple[LossLaw, int]], order: float, tail: float) -
         folded[0] += law.origin * math.exp(-log_moment)
         base = np.fft.rfft(folded)
         product *= by_squaring(base, times, np.multiply)
-        bound *= np.power(np.minimum(np.abs(base) * (1.0 + 4.0 * _U) + eta, 1.0), times - 1)
+        bound *= _power(np.minimum(np.abs(base) * (1.0 + 4.0 * _U) + eta, 1.0), times - 1)
         log_scale += times * log_moment
         infinite += times * law.infinite
         log_total += times * math.log(law.total)

@@ -297,5 +297,7 @@ def write_table(path: Path, table: pa.Table, group: int | None = None) -> None:
         group: rows that a reader has to take at once; None: what the format usually has.
     """
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", row_group_size=group)
+    # To look whether real numbers come again takes longer than to write them, and most do not.
+    repeated = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
+    pq.write_table(table, sink, compression="zstd", row_group_size=group, use_dictionary=repeated)
     write_durable(path, sink.getvalue().to_pybytes())
