@@ -28,7 +28,7 @@ _BLOCK_BYTES = 1 << 22
 _COPY_BYTES, _LOOK_BYTES = 1 << 26, 1 << 28
 # Of the values that a block computes, were they doubles: gradients are looked at again by who
 # clips and randomizes them, and should still be in cache then.
-_MADE_BYTES = 1 << 23
+_MADE_BYTES = 1 << 22
 
 Weigh = Callable[[NDArray[np.int64] | None], Floats | None]
 
@@ -156,6 +156,8 @@ class Answers:
             if answer.seen is not None:
                 seen = answer.seen if seen is None else seen + answer.seen
             first += len(held)
+            # The memory of these values is that of the next ones, while it is in cache.
+            del answer, sent
         owner = _numbered(owners) if several else None
         records = (np.concatenate(rids), np.concatenate(keys)) if keys else ()
         return Given(collected.whole(), owner, randomizer.clipped, seen, *records)
@@ -218,9 +220,9 @@ class Answers:
         The first stream is of the task's draws, the second of the randomizer's.
         """
         before = {name: column[mine] for name, column in self.memory.items()}
-        versions = np.zeros(1, np.int64) if behind is None or len(asks) == 1 else np.unique(behind)
+        versions = [0] if behind is None or len(asks) == 1 else np.unique(behind).tolist()
         if len(versions) <= 1:
-            ask = asks[release - int(versions.sum())]
+            ask = asks[release - sum(versions)]
             answer = self._asked(ask, held, before, slots, randomizer, streams)
             for name, column in self.memory.items():
                 column[mine] = self._column(answer, name)
@@ -229,7 +231,7 @@ class Answers:
         parts = []
         for version in versions:
             rows = np.flatnonzero(behind == version)
-            ask = asks[release - int(version)]
+            ask = asks[release - version]
             mine_before = {name: column[rows] for name, column in before.items()}
             own = None if slots is None else slots[rows]
             theirs = streams[0].take(rows), streams[1].take(rows)
