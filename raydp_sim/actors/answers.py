@@ -1,5 +1,6 @@
 """What the clients of one actor answer, block by block: computed, checked, randomized."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -27,8 +28,9 @@ _BLOCK_BYTES = 1 << 22
 # one another and only what a mechanism makes of them takes room.
 _COPY_BYTES, _LOOK_BYTES = 1 << 26, 1 << 28
 # Of the values that a block computes, were they doubles: gradients are looked at again by who
-# clips and randomizes them, and should still be in cache then.
-_MADE_BYTES = 1 << 22
+# clips and randomizes them, and should still be in cache then. Where samples are longer than the
+# gradient, those pass through the cache meanwhile, and more clients in a block are faster.
+_SHORT_BYTES, _MADE_BYTES = 1 << 22, 1 << 23
 
 Weigh = Callable[[NDArray[np.int64] | None], Floats | None]
 
@@ -201,7 +203,9 @@ class Answers:
             held = _COPY_BYTES if copied else _LOOK_BYTES
             most = held // max(8, self.data.nbytes // max(1, len(self.ids)), width)
             return max(256, min(most, _BLOCK_BYTES // sent))
-        tiles = _MADE_BYTES // (TILE * max(8 * int(np.prod(self.setting.shape[:1])), width))
+        shape = self.setting.shape
+        most = _MADE_BYTES if 8 * math.prod(shape) > width else _SHORT_BYTES
+        tiles = most // (TILE * max(8 * math.prod(shape[:1]), width))
         return min(TILE * max(1, tiles), max(256, _BLOCK_BYTES // sent))
 
     def _answer(
