@@ -11,6 +11,7 @@ These are simulation-grade generators and floating-point samplers, not for deplo
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,16 @@ class Stream:
         """Draw 64 bits for every pair of counters, as two arrays of 32 bits."""
         return kernels.encrypt(self.key(), _counters(first), _counters(second))
 
+    def key_below(self, purpose: str) -> Key:
+        """Return `at(purpose).key()`, worked out once for all blocks of clients that draw here."""
+        if purpose not in self._keys:
+            self._keys[purpose] = self.at(purpose).key()
+        return self._keys[purpose]
+
+    @cached_property
+    def _keys(self) -> dict[str, Key]:
+        return {}
+
     def key(self) -> Key:
         """Return the 64-bit Threefry key of this place as two 32-bit words."""
         digest = self._digest()
@@ -106,7 +117,7 @@ class ClientStream:
 
     def key(self, purpose: str) -> Key:
         """Return the key of a purpose, for kernels that draw and use at once."""
-        return self.stream.at(purpose).key()
+        return self.stream.key_below(purpose)
 
     def words(self, purpose: str, draws: int = 1) -> tuple[Ids, Ids]:
         """Draw 64 random bits per client and draw, as two (n, draws) arrays of 32 bits."""

@@ -84,6 +84,14 @@ def test_uniforms_use_53_bits_of_the_words():
     assert np.array_equal(stream.uniform("u", 2), bits * 2.0**-53)
 
 
+def test_a_purpose_has_the_key_of_its_place_however_often_it_is_asked_for():
+    place = Stream(7).at("randomize", 3)
+    for purpose in ("flip", "index", "flip"):
+        assert place.clients(np.arange(2)).key(purpose) == place.at(purpose).key()
+        assert place.key_below(purpose) == Stream(7).at("randomize", 3, purpose).key()
+    assert place == Stream(7).at("randomize", 3)
+
+
 def test_every_place_has_its_own_key():
     places = [
         Stream(1),

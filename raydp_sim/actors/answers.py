@@ -1,5 +1,6 @@
 """What the clients of one actor answer, block by block: computed, checked, randomized."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -27,8 +28,9 @@ _BLOCK_BYTES = 1 << 22
 # one another and only what a mechanism makes of them takes room.
 _COPY_BYTES, _LOOK_BYTES = 1 << 26, 1 << 29
 # Of the values that a block computes, were they doubles: gradients are looked at again by who
-# clips and randomizes them, and should still be in cache then.
-_MADE_BYTES = 1 << 23
+# clips and randomizes them, and should still be in cache then. Where samples are longer than the
+# gradient, those pass through the cache meanwhile, and more clients in a block are faster.
+_SHORT_BYTES, _MADE_BYTES = 1 << 22, 1 << 23
 
 Weigh = Callable[[NDArray[np.int64] | None], Floats | None]
 
@@ -156,6 +158,8 @@ class Answers:
             if answer.seen is not None:
                 seen = answer.seen if seen is None else seen + answer.seen
             first += len(held)
+            # The memory of these values is that of the next ones, while it is in cache.
+            del answer, sent
         owner = _numbered(owners) if several else None
         records = (np.concatenate(rids), np.concatenate(keys)) if keys else ()
         return Given(collected.whole(), owner, randomizer.clipped, seen, *records)
@@ -199,7 +203,9 @@ class Answers:
             held = _COPY_BYTES if copied else _LOOK_BYTES
             most = held // max(8, self.data.nbytes // max(1, len(self.ids)), width)
             return max(256, min(most, _BLOCK_BYTES // sent))
-        tiles = _MADE_BYTES // (TILE * max(8 * int(np.prod(self.setting.shape[:1])), width))
+        shape = self.setting.shape
+        most = _MADE_BYTES if 8 * math.prod(shape) > width else _SHORT_BYTES
+        tiles = most // (TILE * max(8 * math.prod(shape[:1]), width))
         return min(TILE * max(1, tiles), max(256, _BLOCK_BYTES // sent))
 
     def _answer(
@@ -218,9 +224,9 @@ class Answers:
         The first stream is of the task's draws, the second of the randomizer's.
         """
         before = {name: column[mine] for name, column in self.memory.items()}
-        versions = np.zeros(1, np.int64) if behind is None or len(asks) == 1 else np.unique(behind)
+        versions = [0] if behind is None or len(asks) == 1 else np.unique(behind).tolist()
         if len(versions) <= 1:
-            ask = asks[release - int(versions.sum())]
+            ask = asks[release - sum(versions)]
             answer = self._asked(ask, held, before, slots, randomizer, streams)
             for name, column in self.memory.items():
                 column[mine] = self._column(answer, name)
@@ -229,7 +235,7 @@ class Answers:
         parts = []
         for version in versions:
             rows = np.flatnonzero(behind == version)
-            ask = asks[release - int(version)]
+            ask = asks[release - version]
             mine_before = {name: column[rows] for name, column in before.items()}
             own = None if slots is None else slots[rows]
             theirs = streams[0].take(rows), streams[1].take(rows)

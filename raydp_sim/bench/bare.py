@@ -48,7 +48,7 @@ class Bare:
 
     def play(self, rounds: int) -> Sample:
         """Play rounds and return what one of them took."""
-        wall, cpu = time.perf_counter(), self.cpu()
+        cpu, wall = self.cpu(), time.perf_counter()
         recorded = None
         head = broadcast = cohort = np.zeros(1)
         made = self._ask(head, broadcast, cohort)
@@ -64,7 +64,8 @@ class Bare:
             made = self._ask(head, broadcast, cohort)
             self._wait(head)
         self.backend.get(recorded)
-        return Sample((time.perf_counter() - wall) / rounds, (self.cpu() - cpu) / rounds)
+        wall = time.perf_counter() - wall
+        return Sample(wall / rounds, (self.cpu() - cpu) / rounds)
 
     def _ask(self, head: Any, broadcast: Any, cohort: Any) -> list[tuple[Any, ...]]:
         return [self._call(client, 2, head, broadcast, cohort) for client in self.clients]

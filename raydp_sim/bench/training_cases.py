@@ -99,7 +99,7 @@ _LARGE = Case(
     "cnn",
     10_000,
     60_000,
-    2,
+    4,
     _CNN,
     _PRIVATE,
     goal=0.9,

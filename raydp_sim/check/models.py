@@ -10,8 +10,9 @@ from raydp_sim.check.finding import NotChecked, check, plural, require
 from raydp_sim.datasets.labelled import Chosen
 from raydp_sim.kernels.types import Floats32
 from raydp_sim.models import MODELS
-from raydp_sim.models.base import TILE, Classifier, Network
+from raydp_sim.models.base import Classifier, Network
 from raydp_sim.models.losses import cross_entropy
+from raydp_sim.models.torch_module import TILE
 from raydp_sim.random import Stream
 
 CLASSES = 3

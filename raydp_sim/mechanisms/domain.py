@@ -229,14 +229,16 @@ class Domain:
         if not alike or given.shape[1] != self.width:
             return None
         sizes = self._sizes(given)
-        if not np.isfinite(sizes).all():
+        largest, most = sizes.max(initial=0.0), self.radius * (1.0 + _TOLERANCE)
+        if not largest < np.inf:  # nor if one is no number
             return None
-        outside = sizes > self.radius * (1.0 + _TOLERANCE)
-        share = np.where(outside, 1.0 - self.radius / np.maximum(sizes, 1e-300), 0.0)
-        some = share if outside.any() else None
+        share = None
+        if largest > most:
+            cut = 1.0 - self.radius / np.maximum(sizes, 1e-300)
+            share = np.where(sizes > most, cut, 0.0)
         if not self._round:
-            return Admitted(given, some, clamp=self.radius)
-        return Admitted(given, some, factors=self._factors(sizes))
+            return Admitted(given, share, clamp=self.radius)
+        return Admitted(given, share, factors=self._factors(sizes))
 
     def _shortened(self, values: Floats) -> Floats:
         """Return rows that are as far outside as the radius allows, in the same direction."""
@@ -246,11 +248,11 @@ class Domain:
     def _sizes(self, values: NDArray[Any]) -> Floats:
         if self._round:
             return np.asarray(np.sqrt(kernels.squares(values)))
+        if self.norm == "linf":
+            return kernels.largest(values)
         # Row by row the same whatever the block, which only keeps the temporaries in cache.
         sizes, step = np.empty(len(values)), max(1, _CACHED // self.width)
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.norm == "linf":
-                return kernels.largest(values)
             for first in range(0, len(values), step):
                 sizes[first : first + step] = self._size(values[first : first + step])
         return sizes

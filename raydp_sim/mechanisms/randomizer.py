@@ -179,18 +179,14 @@ class Randomizer:
         """Count what was clipped in a step; directions change, so nothing is summed up of them."""
         self.clipped.values += len(admitted)
         if admitted.share is not None:
-            self.clipped.rows += int((admitted.share > 0.0).sum())
+            self.clipped.rows += int(np.count_nonzero(admitted.share > 0.0))
             self.clipped.share += int(np.rint(admitted.share * _SHARE).astype(np.int64).sum())
 
     def _count(self, raw: Any, admitted: Admitted) -> None:
-        self.clipped.values += len(admitted)
-        if admitted.share is None:
+        self._count_step(0, raw, admitted)
+        if admitted.share is None or not self.sums_cut:
             return
         rows = np.flatnonzero(admitted.share > 0.0)
-        self.clipped.rows += len(rows)
-        self.clipped.share += int(np.rint(admitted.share[rows] * _SHARE).astype(np.int64).sum())
-        if not self.sums_cut:
-            return
         # A few rows at a time: a block may be large, where it is looked at and not copied.
         given, step = np.asarray(raw), unit(self.mechanism.domain.radius)
         some = max(1, _CACHED // given.shape[1])

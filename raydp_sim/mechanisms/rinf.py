@@ -40,7 +40,7 @@ class RInf(Mechanism):
 
     radius: Positive
 
-    @property
+    @cached_property
     def domain(self) -> Domain:
         """The l_inf ball."""
         return Domain("linf", self.radius, self.need_dimension())

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,8 +14,9 @@ from raydp_sim.models.losses import cross_entropy
 from raydp_sim.random import Stream
 from raydp_sim.registry import Piece
 
-# Rows that callers hand to a network at a time: what it holds for the way back stays in cache.
-TILE = 64
+# Rows that callers hand to a network at a time: what it holds for the way back stays in cache, and
+# so do their gradients, which are looked at again.
+TILE = 32
 
 
 class Part(NamedTuple):
@@ -115,6 +117,11 @@ class Classifier(Piece):
 
     # Parameters that it is checked with, and the shape of the features.
     examples: ClassVar[tuple[tuple[dict[str, Any], tuple[int, ...]], ...]]
+
+    @cached_property
+    def written(self) -> str:
+        """Its fields as text, by which a network that was made is known again."""
+        return self.model_dump_json()
 
     @abstractmethod
     def network(self, shape: tuple[int, ...], classes: int) -> Network:

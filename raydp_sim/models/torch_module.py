@@ -10,10 +10,12 @@ from pydantic_core import PydanticCustomError
 
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.kernels.types import Floats32
-from raydp_sim.models.base import TILE, Classifier, Network, Part
+from raydp_sim.models.base import Classifier, Network, Part
 from raydp_sim.random import Stream
 from raydp_sim.registry import at_path
 
+# Rows of every call: what torch makes of a row depends on how many there are.
+TILE = 64
 _KINDS_REFUSED = {
     "_BatchNorm": "it mixes the samples of a batch, so that no sample has a gradient of its own; "
     "use GroupNorm or LayerNorm",

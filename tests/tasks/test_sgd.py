@@ -15,6 +15,7 @@ from raydp_sim.errors import InputError, RunError
 from raydp_sim.mechanisms import make
 from raydp_sim.mechanisms.wires.symbols import histogram_bits
 from raydp_sim.metrics import streams
+from raydp_sim.models.cnn import Cnn
 from raydp_sim.models.linear import Linear
 from raydp_sim.privacy import events as ev
 from raydp_sim.privacy.accountant import account
@@ -26,6 +27,7 @@ from raydp_sim.run.play import prepare, reopen, run
 from raydp_sim.scenario import bound_mechanism, parse
 from raydp_sim.scenario.accounting import release_event
 from raydp_sim.tasks.base import Ask, Formed, Setting
+from raydp_sim.tasks.learning import samples
 from raydp_sim.tasks.learning.evaluation import score
 from raydp_sim.tasks.learning.samples import drawn, gradients
 from raydp_sim.tasks.learning.sgd import CldpSgd
@@ -141,6 +143,19 @@ def test_gradients_are_those_of_single_samples():
         slope = np.exp(logits) / np.exp(logits).sum() - (np.arange(2) == y)
         np.testing.assert_allclose(every.values[row], [*(slope * x[0]), *slope], rtol=1e-5)
     assert every.seen[0] == 6
+
+
+def test_gradients_do_not_depend_on_how_many_are_computed_together(monkeypatch):
+    pool = np.random.default_rng(1).random((70, 28, 28), np.float32)
+    held = Labelled(pool, np.arange(70) % 10, np.arange(70)[:, None], np.ones(70, np.int64))
+    network = Cnn().network((28, 28), 10)
+    theta, chosen = network.init(Stream(1)), np.zeros((70, 1), np.int64)
+    whole = gradients(network, theta, held, chosen, 0)
+    for tile in (1, 7, 64):
+        monkeypatch.setattr(samples, "TILE", tile)
+        found = gradients(network, theta, held, chosen, 0)
+        assert np.array_equal(found.values, whole.values)
+        assert np.array_equal(found.seen, whole.seen)
 
 
 def test_points_are_drawn_uniformly_and_never_twice():

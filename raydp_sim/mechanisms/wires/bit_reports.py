@@ -173,7 +173,7 @@ class BitReports:
     def _high(self) -> Floats:
         return self.blocks.lengths.astype(np.float64)
 
-    @property
+    @cached_property
     def picks(self) -> bool:
         """Whether `pick` may be used: one level, no padding, and something to sample."""
         return self.levels == 1 and not self.blocks.padded and self.blocks.width > 1

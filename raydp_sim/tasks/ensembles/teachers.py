@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raydp_sim.kernels.types import Floats32
-from raydp_sim.models.base import TILE, Network
+from raydp_sim.models.base import Network
 from raydp_sim.models.losses import cross_entropy
 from raydp_sim.privacy.events import SubsampledGaussian
 from raydp_sim.privacy.spent import spent
 from raydp_sim.random import Stream
 
 _TOGETHER = 512  # samples that go through the model in one call
+_ADDED = 64  # gradients that are added up at a time: the bits of their sum depend on it
 
 
 class Training(NamedTuple):
@@ -95,8 +96,8 @@ def _clipped_sum(
 ) -> NDArray[np.float64]:
     """Return the sum of the samples' gradients, each clipped."""
     total = np.zeros(len(theta))
-    for first in range(0, len(taken), TILE):
-        rows = taken[first : first + TILE]
+    for first in range(0, len(taken), _ADDED):
+        rows = taken[first : first + _ADDED]
         logits, tape = network.forward(theta, features[rows, None])
         slopes = cross_entropy(logits, labels[rows, None]).slopes
         each = network.backward(theta, tape, slopes).astype(np.float64)

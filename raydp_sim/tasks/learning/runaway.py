@@ -30,7 +30,8 @@ def refuse_gradients(
     Raises:
         RunError: names the round and what to change.
     """
-    if np.isfinite(norms).all() and (losses < _MOST).all():
+    # What is no number is the largest, and below nothing.
+    if norms.max(initial=0.0) < math.inf and losses.max(initial=0.0) < _MOST:
         return
     worst = float(np.max(losses, initial=0.0))
     what = f"a loss is {worst:.3g}" if not worst < _MOST else "a gradient is not finite"

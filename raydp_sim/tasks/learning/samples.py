@@ -61,7 +61,9 @@ def gradients(
     Raises:
         RunError: a loss or a gradient is not a number, or beyond all measure.
     """
-    numbers = data.index[np.arange(len(chosen))[:, None], chosen].reshape(-1, 1)
+    numbers = data.index  # where there is one of each client, and nothing to choose
+    if data.index.shape[1] > 1:
+        numbers = data.index[np.arange(len(chosen))[:, None], chosen].reshape(-1, 1)
     values = np.empty((len(numbers), network.size), np.float32)
     losses, norms = (np.empty(len(numbers), np.float32) for _ in range(2))
     hits = 0
@@ -71,9 +73,10 @@ def gradients(
         logits, tape = network.forward(theta, features)
         loss = cross_entropy(logits, labels)
         own = network.backward(theta, tape, loss.slopes, out=values[part])
-        np.sqrt(np.vecdot(own, own), out=norms[part])
+        np.vecdot(own, own, out=norms[part])
         losses[part] = loss.values[:, 0]
-        hits += int((logits.argmax(axis=-1) == labels).sum())
+        hits += int(np.count_nonzero(logits.argmax(axis=-1) == labels))
+    np.sqrt(norms, out=norms)
     refuse_gradients(losses, norms, rounds)
     count = len(numbers)
     seen = Seen(count, exact(losses), count, hits, count, exact(norms)).counts()

@@ -30,7 +30,7 @@ def network_of(model: Classifier, shape: tuple[int, ...], labels: int) -> Networ
             "population.data: a model is trained on labelled samples; use kind: synthetic-digits, "
             "mnist or images"
         )
-    return _network(model.model_dump_json(), type(model), shape[1:], labels)
+    return _network(model.written, type(model), shape[1:], labels)
 
 
 @lru_cache(maxsize=16)
