@@ -166,8 +166,8 @@ class AdaPeD(ModelTask):
                     slope *= np.count_nonzero(own.weights, axis=1).astype(np.float32)[:, None]
                 alone[rows] -= np.float32(self.step_sizes[0]) * slope
         after = {"theta": theta} | ({} if alone is None else {"alone": alone})
-        for models in after.values():
-            refuse_own(models, told.rounds, self.step_field)
+        for trained in after.values():
+            refuse_own(trained, told.rounds, self.step_field)
         if self.due(told.rounds + 1):
             for place, models in enumerate((theta, told.mu, alone)):
                 if models is not None:
