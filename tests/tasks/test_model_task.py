@@ -7,6 +7,7 @@ from raydp_sim.actors.aggregator import AggregatorActor, ServerActor
 from raydp_sim.actors.client import ClientActor
 from raydp_sim.actors.seeds import readers_seed
 from raydp_sim.errors import InputError
+from raydp_sim.models.base import TILE
 from raydp_sim.run import preflight
 from raydp_sim.scenario import parse, setting_of
 from raydp_sim.tasks import TASKS
@@ -59,7 +60,7 @@ def test_clients_know_the_public_seed_of_a_reader_behind_a_shuffler():
         # 20 samples of each client: a piece is of 51 clients, and one of 256 reports is randomized.
         ({"kind": "fedavg", "steps": 6}, CLIPPED, 6 / 51 + 1 / 256),
         ({"kind": "fedavg", "steps": 6, "batch": 4}, CLIPPED, 6 / 256 + 1 / 256),
-        ({"kind": "cldp-sgd", "sampled_points": 2}, CLIPPED, 2 / 64 + 2 / 256),
+        ({"kind": "cldp-sgd", "sampled_points": 2}, CLIPPED, 2 / TILE + 2 / 256),
         ({"kind": "dp-fedavg"}, NOISY, 2 / 51),
         ({"kind": "mms-sgd", "step_size": 1.0}, CLIPPED, 1 / 51 + 1 / 256),
         (
