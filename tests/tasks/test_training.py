@@ -240,6 +240,11 @@ def test_a_torch_module_trains_anywhere_and_takes_its_tensors_back(kind, tmp_pat
         ("dp-fedavg", {"step_size": 1e38}, r"round 1 .*task\.step_size"),
         ("adaped", {"step_sizes": [1e38, 0.1, 0.1]}, r"in round 1 .*lower task\.step_sizes"),
         ("adaped", {"step_sizes": [0.1, 1e38, 0.1]}, r"in round 1 .*lower task\.step_sizes"),
+        (
+            "adaped",
+            {"step_sizes": [0.1, 1e38, 0.1], "divergence": "reverse"},
+            r"in round 1 .*lower task\.step_sizes",
+        ),
         ("mms-sgd", {"step_size": 1e38}, r"after round 1 .* 1e\+38 is too large"),
         ("local-only", {"step_size": 1e38}, r"in round 1 .*lower task\.step_size"),
     ],
