@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -34,6 +34,18 @@ class Model(BaseModel):
         if isinstance(value, str) and int in wanted and not wanted & {str, float}:
             raise PydanticCustomError("number", "it must be a whole number")
         return value
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy; with other fields it remembers nothing of what followed from these.
+
+        Pydantic would take cached properties along: a mechanism with a smaller epsilon would send
+        what has the larger loss.
+        """
+        copied = super().model_copy(update=update, deep=deep)
+        if update:
+            for name in copied.__dict__.keys() - type(self).model_fields.keys():
+                del copied.__dict__[name]
+        return copied
 
 
 def _types(annotation: Any) -> set[Any]:

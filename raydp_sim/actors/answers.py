@@ -17,7 +17,6 @@ from raydp_sim.mechanisms.leveled import Leveled
 from raydp_sim.mechanisms.randomizer import Clipped, Randomizer
 from raydp_sim.mechanisms.recoverable import Recoverable
 from raydp_sim.mechanisms.sequences import KeyBook
-from raydp_sim.models.base import TILE
 from raydp_sim.random import ClientStream, Ids, Stream
 from raydp_sim.stream.sealed import fingerprint, record_ids
 from raydp_sim.tasks.base import Answer, Arrays, Ask, Floats, Setting, Task
@@ -203,10 +202,10 @@ class Answers:
             held = _COPY_BYTES if copied else _LOOK_BYTES
             most = held // max(8, self.data.nbytes // max(1, len(self.ids)), width)
             return max(256, min(most, _BLOCK_BYTES // sent))
-        shape = self.setting.shape
+        shape, tile = self.setting.shape, self.task.tile(self.setting)
         most = _MADE_BYTES if 8 * math.prod(shape) > width else _SHORT_BYTES
-        tiles = most // (TILE * max(8 * math.prod(shape[:1]), width))
-        return min(TILE * max(1, tiles), max(256, _BLOCK_BYTES // sent))
+        tiles = most // (tile * max(8 * math.prod(shape[:1]), width))
+        return min(tile * max(1, tiles), max(256, _BLOCK_BYTES // sent))
 
     def _answer(
         self,

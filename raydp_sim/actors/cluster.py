@@ -62,9 +62,11 @@ def connected(address: str | None, timeout: float) -> Iterator[None]:
             )
         yield
         return
-    setting(QUIET if address is not None else QUIET | _PRIVATE)
+    setting(QUIET)
     _hush()
     with contextlib.ExitStack() as until:
+        if address is None:
+            until.callback(_unset, setting(_PRIVATE))
         folder = until.enter_context(private_folder()) if address is None else None
         until.callback(ray.shutdown)
         with _time_limit(timeout, folder):
@@ -72,10 +74,17 @@ def connected(address: str | None, timeout: float) -> Iterator[None]:
         yield
 
 
-def setting(variables: dict[str, str]) -> None:
-    """Set variables that Ray reads, unless the user has."""
-    for name, value in variables.items():
-        os.environ.setdefault(name, value)
+def setting(variables: dict[str, str]) -> list[str]:
+    """Set variables that Ray reads, unless the user has; return which were set."""
+    missing = [name for name in variables if name not in os.environ]
+    os.environ.update({name: variables[name] for name in missing})
+    return missing
+
+
+def _unset(names: list[str]) -> None:
+    """Leave no trace of a private Ray: one that is started later would have its settings."""
+    for name in names:
+        os.environ.pop(name, None)
 
 
 def _hush() -> None:

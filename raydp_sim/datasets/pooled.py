@@ -189,7 +189,7 @@ class PooledData(Dataset):
         """Return the samples that results are reported on.
 
         Raises:
-            InputError: one has a label that no sample for training has.
+            InputError: one has a label beyond the largest of the samples for training.
         """
         pool = self.tested()
         refuse_labels(pool.labels, self.labels())

@@ -56,6 +56,8 @@ class Network(ABC):
 
     # Samples that go through in one call; few enough that what is gathered of them stays in cache.
     at_once: ClassVar[int] = 1024
+    # Rows of which it is best handed whole multiples.
+    tile: ClassVar[int] = TILE
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self.parts = tuple(parts)

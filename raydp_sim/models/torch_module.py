@@ -131,6 +131,8 @@ class TorchNetwork(Network):
     algorithm cannot depend on how many clients there are.
     """
 
+    tile = TILE
+
     def __init__(self, module: Any, made: TorchModule, shape: tuple[int, ...]) -> None:
         self.module, self.made, self.shape = module, made, shape
         super().__init__(

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from raydp_sim.mechanisms.base import Counts, Mechanism
 from raydp_sim.mechanisms.randomizer import Randomizer
+from raydp_sim.models.base import TILE
 from raydp_sim.privacy.events import Event, Release
 from raydp_sim.random import ClientStream, Stream
 from raydp_sim.registry import Piece
@@ -108,6 +109,10 @@ class Task(Piece):
     def readers(self, setting: Setting) -> tuple[str, ...]:
         """Return the names of those who are handed every batch; the first leads the run."""
         return ("aggregator",)
+
+    def tile(self, setting: Setting) -> int:
+        """Return of how many clients blocks are multiples, where values are computed."""
+        return TILE
 
     def work(self, setting: Setting) -> tuple[Work, ...]:
         """Return what is computed besides a little per message; the pre-flight times it."""

@@ -42,6 +42,22 @@ def test_a_ray_that_fails_to_start_is_no_input_error(monkeypatch):
             pass
 
 
+def test_settings_of_a_private_ray_are_gone_with_it(monkeypatch):
+    """A Ray that the same process starts later would tell its user nothing of its tasks."""
+    for name in cluster._PRIVATE:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RAY_event_stats", "1")  # the user's own
+    seen = []
+    monkeypatch.setattr(cluster.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(cluster.ray, "shutdown", lambda: None)
+    monkeypatch.setattr(cluster.ray, "init", lambda **settings: seen.append(dict(os.environ)))
+    with cluster.connected(None, 30):
+        pass
+    assert {**cluster._PRIVATE, "RAY_event_stats": "1"}.items() <= seen[0].items()
+    left = {name: os.environ[name] for name in cluster._PRIVATE if name in os.environ}
+    assert left == {"RAY_event_stats": "1"}
+
+
 def test_what_ray_says_is_a_line_of_standard_error(monkeypatch, capsys):
     """Ray's own function prints to standard output, where the summary goes."""
     monkeypatch.setattr(ray._private.worker, "print_to_stdstream", None)

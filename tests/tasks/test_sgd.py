@@ -27,7 +27,6 @@ from raydp_sim.run.play import prepare, reopen, run
 from raydp_sim.scenario import bound_mechanism, parse
 from raydp_sim.scenario.accounting import release_event
 from raydp_sim.tasks.base import Ask, Formed, Setting
-from raydp_sim.tasks.learning import samples
 from raydp_sim.tasks.learning.evaluation import score
 from raydp_sim.tasks.learning.samples import drawn, gradients
 from raydp_sim.tasks.learning.sgd import CldpSgd
@@ -152,7 +151,7 @@ def test_gradients_do_not_depend_on_how_many_are_computed_together(monkeypatch):
     theta, chosen = network.init(Stream(1)), np.zeros((70, 1), np.int64)
     whole = gradients(network, theta, held, chosen, 0)
     for tile in (1, 7, 64):
-        monkeypatch.setattr(samples, "TILE", tile)
+        monkeypatch.setattr(type(network), "tile", tile)
         found = gradients(network, theta, held, chosen, 0)
         assert np.array_equal(found.values, whole.values)
         assert np.array_equal(found.seen, whole.seen)

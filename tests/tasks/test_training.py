@@ -5,6 +5,7 @@ import pytest
 
 from raydp_sim.errors import InputError, RunError
 from raydp_sim.metrics import plot, streams
+from raydp_sim.models.torch_module import TorchNetwork
 from raydp_sim.privacy import events as ev
 from raydp_sim.privacy.bounds.linear import message_loss
 from raydp_sim.privacy.composition.conversion import linear_rdp_simple
@@ -221,6 +222,25 @@ def test_a_torch_module_trains_anywhere_and_takes_its_tensors_back(kind, tmp_pat
     assert row["test_accuracy"] == (guessed == held.labels).mean()
 
 
+@pytest.mark.parametrize("kind", ["cldp-sgd", "dp-fedavg"])
+def test_clients_hand_torch_as_many_rows_as_its_calls_have(kind, tmp_path, monkeypatch):
+    """Fewer are padded, which takes as long; this model is so large that blocks are small."""
+    pytest.importorskip("torch")
+    handed, backward = [], TorchNetwork.backward
+
+    def counting(network, theta, tape, slopes, out=None):
+        handed.append(len(slopes))
+        return backward(network, theta, tape, slopes, out=out)
+
+    monkeypatch.setattr(TorchNetwork, "backward", counting)
+    model = {"kind": "torch", "module": "tests.models.nets:Mlp", "arguments": {"classes": 10}}
+    data = {**DATA, "n": 1800, "side": 28}
+    document = scenario(kind, data=data, model=model, rounds=1).document()
+    document["population"]["clients"], document["participation"] = 128, EVERYONE
+    run(parse(document), out=tmp_path / "run")
+    assert min(set(handed) - {2}) == 64, "2 are tried before the run"
+
+
 @pytest.mark.parametrize(
     ("kind", "wild", "words"),
     [
@@ -240,6 +260,11 @@ def test_a_torch_module_trains_anywhere_and_takes_its_tensors_back(kind, tmp_pat
         ("dp-fedavg", {"step_size": 1e38}, r"round 1 .*task\.step_size"),
         ("adaped", {"step_sizes": [1e38, 0.1, 0.1]}, r"in round 1 .*lower task\.step_sizes"),
         ("adaped", {"step_sizes": [0.1, 1e38, 0.1]}, r"in round 1 .*lower task\.step_sizes"),
+        (
+            "adaped",
+            {"step_sizes": [0.1, 1e38, 0.1], "divergence": "reverse"},
+            r"in round 1 .*lower task\.step_sizes",
+        ),
         ("mms-sgd", {"step_size": 1e38}, r"after round 1 .* 1e\+38 is too large"),
         ("local-only", {"step_size": 1e38}, r"in round 1 .*lower task\.step_size"),
     ],

@@ -108,7 +108,7 @@ class Rule(NamedTuple):
         common, _ = network.forward(mu, features)
         apart = (self.apart(logits, common).values * own.weights).sum(axis=1)
         slope = 1.0 / (2.0 * psi) - apart / (2.0 * psi * psi)
-        refuse_gradients(found.losses, slope, told.rounds, "task.step_sizes")
+        refuse_gradients(found.losses, np.abs(slope), told.rounds, "task.step_sizes")
         walk.step(PSI, slope[:, None], rows)
         return Stepped(theta, found, norms)
 

@@ -14,7 +14,7 @@ from raydp_sim.kernels.types import Floats32
 from raydp_sim.mechanisms.base import Counts
 from raydp_sim.mechanisms.randomizer import Randomizer
 from raydp_sim.models import MODELS
-from raydp_sim.models.base import TILE, Classifier, Network
+from raydp_sim.models.base import Classifier, Network
 from raydp_sim.models.linear import Linear
 from raydp_sim.random import Stream
 from raydp_sim.registry import piece
@@ -172,12 +172,16 @@ class ModelTask(Task):
         """Return the number of parameters."""
         return training.network_of(self.model, shape, labels).size
 
+    def tile(self, setting: Setting) -> int:
+        """Return how many rows the model is best handed."""
+        return self.network(setting).tile
+
     def work(self, setting: Setting) -> tuple[Work, ...]:
         """Return gradients of some clients, their randomizing, and tests of the model."""
         gradients, samples = self.passes(setting)
         # As many as share a call in a run: what a call takes by itself is a part of it.
-        clients = TILE if samples == 1 else local.together(samples)
         network, theta = self.network(setting), self.first(setting)
+        clients = network.tile if samples == 1 else local.together(samples)
         made = partial(_gradients, network, theta, clients, setting, samples)
         found = [Work(made, reports=clients / gradients)]
         held = setting.held_out

@@ -9,7 +9,7 @@ from raydp_sim.datasets.labelled import Labelled, examples
 from raydp_sim.errors import InputError
 from raydp_sim.kernels.types import Floats32
 from raydp_sim.mechanisms.base import Counts
-from raydp_sim.models.base import TILE, Network
+from raydp_sim.models.base import Network
 from raydp_sim.models.losses import cross_entropy
 from raydp_sim.random import ClientStream
 from raydp_sim.tasks.learning.runaway import refuse_gradients
@@ -67,8 +67,8 @@ def gradients(
     values = np.empty((len(numbers), network.size), np.float32)
     losses, norms = (np.empty(len(numbers), np.float32) for _ in range(2))
     hits = 0
-    for first in range(0, len(numbers), TILE):
-        part = slice(first, first + TILE)
+    for first in range(0, len(numbers), network.tile):
+        part = slice(first, first + network.tile)
         features, labels = examples(data.pool, data.classes, numbers[part])
         logits, tape = network.forward(theta, features)
         loss = cross_entropy(logits, labels)
