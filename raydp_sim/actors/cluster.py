@@ -18,10 +18,13 @@ import ray
 from raydp_sim.actors.leftovers import private_folder
 from raydp_sim.errors import InputError, RunError, shortened
 
+services: Any = ray._private.services  # a part of Ray that has no types
 _DIAL_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LOOK_DIAL_SECONDS = 2.0
+# How often a private Ray is asked for its node while it starts, and for how long at most.
+_ASK_SECONDS, _REGISTERED_SECONDS = 0.02, 10.0
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -109,7 +112,8 @@ def _start(address: str | None, folder: str | None) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if address is None:
-            ray.init(address="local", include_dashboard=False, _temp_dir=folder, **quiet)
+            with _impatient():
+                ray.init(address="local", include_dashboard=False, _temp_dir=folder, **quiet)
         else:
             _dial(address)
             ray.init(address=address, **quiet)
@@ -118,6 +122,31 @@ def _start(address: str | None, folder: str | None) -> None:
             raise _no_cluster(address, str(error)) from None
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RunError(f"Ray could not be started: {reason}") from error
+
+
+@contextlib.contextmanager
+def _impatient() -> Iterator[None]:
+    """Wait for the new node before Ray does, which looks once a second: half of its start."""
+    own = services.get_node
+
+    def get_node(address: str, node: str) -> Any:
+        with contextlib.suppress(Exception):  # Ray's own look, which follows, says what is wrong
+            _await(services.GcsClient(address=address), node)
+        return own(address, node)
+
+    services.get_node = get_node
+    try:
+        yield
+    finally:
+        services.get_node = own
+
+
+def _await(client: Any, node: str) -> None:
+    until = time.monotonic() + _REGISTERED_SECONDS
+    while time.monotonic() < until:
+        if any(found.hex() == node for found in client.get_all_node_info(timeout=1.0)):
+            return
+        time.sleep(_ASK_SECONDS)
 
 
 class Heart:

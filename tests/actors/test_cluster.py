@@ -58,6 +58,36 @@ def test_settings_of_a_private_ray_are_gone_with_it(monkeypatch):
     assert left == {"RAY_event_stats": "1"}
 
 
+class Starting:
+    """A Ray whose node is there when it is asked for the third time."""
+
+    def __init__(self, address):
+        self.asked = 0
+
+    def get_all_node_info(self, timeout):
+        self.asked += 1
+        return {bytes.fromhex("0a0b"): None} if self.asked > 2 else {}
+
+
+@pytest.mark.parametrize("client", [Starting, lambda address: None])
+def test_ray_looks_for_its_node_itself_when_it_is_there_or_nobody_can_tell(client, monkeypatch):
+    made = []
+
+    def connect(address):
+        made.append(client(address))
+        return made[0]
+
+    def own(address, node):
+        return address, node
+
+    monkeypatch.setattr(cluster.services, "GcsClient", connect)
+    monkeypatch.setattr(cluster.services, "get_node", own)
+    with cluster._impatient():
+        assert cluster.services.get_node("here:1", "0a0b") == ("here:1", "0a0b")
+    assert cluster.services.get_node is own
+    assert made[0] is None or made[0].asked == 3
+
+
 def test_what_ray_says_is_a_line_of_standard_error(monkeypatch, capsys):
     """Ray's own function prints to standard output, where the summary goes."""
     monkeypatch.setattr(ray._private.worker, "print_to_stdstream", None)
