@@ -37,6 +37,16 @@ def test_figure_5a_holds(epsilon, printed, spread) -> None:
     assert found.epsilon < epsilon / 7
 
 
+def test_figure_5a_is_missed_by_gradients_that_are_scaled_down_as_a_whole() -> None:
+    """At the same epsilon, by any bound."""
+    clamped, radial = (read_csv(RESULTS / f"{name}.csv") for name in ("e2", "e2-radial"))
+    for epsilon in (1.4, 2.91):
+        first, second = reached(clamped, epsilon), reached(radial, epsilon)
+        assert first is not None and second is not None
+        assert (first.round, first.epsilon) == (second.round, pytest.approx(second.epsilon))
+        assert second.accuracy < first.accuracy - 0.3
+
+
 @pytest.mark.parametrize("epsilon,printed,spread", [(3.0, 0.8115, 0.007), (5.8, 0.897, 0.005)])
 def test_figure_5b_holds(epsilon, printed, spread) -> None:
     """As in figure 5a."""
