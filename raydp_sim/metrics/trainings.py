@@ -35,6 +35,7 @@ _PERSONAL = "personal_accuracy"
 _ALONE = "alone_accuracy"
 _ALIKE = 1.01  # lengths of reports that nobody would choose by
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, "0.3")
+_MARKS, _SHAPES = "os^D", ("circles", "squares", "triangles", "diamonds")
 
 
 @dataclass(frozen=True)
@@ -161,25 +162,47 @@ def draw(found: list[Outcome], path: Path) -> None:
 
 
 def _against_bits(axis: Any, shown: list[Outcome]) -> None:
-    """Draw one colour per epsilon, a line through what no shorter report beats, names once."""
+    """Draw one colour per epsilon, a line through what no shorter report beats, names once.
+
+    Mechanisms with reports of one length have marks of their own. Runs of fewer rounds than others
+    have at their epsilon are hollow, and no part of the line.
+    """
+    marks = _marks(shown)
     for number, level in enumerate(sorted({_level(each.epsilon) for each in shown})):
         here = [each for each in shown if _level(each.epsilon) == level]
-        colour, bits = _COLOURS[number % len(_COLOURS)], [each.bits for each in here]
-        _dots(axis, bits, here, colour, f"epsilon {level:g}")
-        best = frontier(here)
+        colour, most = _COLOURS[number % len(_COLOURS)], max(each.rounds for each in here)
+        for each in here:
+            inside = colour if each.rounds == most else "white"
+            shape = _MARKS[marks[each.mechanism, each.bits]]
+            _dots(axis, [each.bits], [each], colour, None, shape, inside)
+        axis.plot([], [], "o", color=colour, label=f"epsilon {level:g}, {most:,} rounds")
+        best = frontier([each for each in here if each.rounds == most])
         x, y = [each.bits for each in best], [each.accuracy for each in best]
         axis.step(x, y, where="post", color=colour, lw=0.8, alpha=0.5)
+    if len({(_level(each.epsilon), each.rounds) for each in shown}) > number + 1:
+        axis.plot([], [], "o", mfc="white", color="0.3", label="fewer rounds")
     longest = max(each.bits for each in shown)
-    for name, size in dict.fromkeys((each.mechanism, each.bits) for each in shown):
+    for (name, size), mark in marks.items():
         same = [e for e in shown if (e.mechanism, e.bits) == (name, size)]
         low = min(e.accuracy - (e.spread or 0.0) for e in same if e.accuracy is not None)
         shift, side = (6, "right") if size == longest else (4, "left")
         place = {"textcoords": "offset points", "ha": side, "va": "top", "size": 8}
-        axis.annotate(name, (size, low), (shift, -5), **place)
+        shared = sum(bits == size for _, bits in marks) > 1
+        text = f"{name} ({_SHAPES[mark]})" if shared else name
+        axis.annotate(text, (size, low), (shift, -5), **place)
     axis.set(xscale="log", xlabel="bits of a report", ylabel="accuracy on test samples")
     axis.xaxis.set_major_formatter(lambda bits, _: f"{bits:,.0f}")
     axis.margins(x=0.08, y=0.1)
     axis.legend(frameon=False, loc="lower right")
+
+
+def _marks(shown: list[Outcome]) -> dict[tuple[str, int], int]:
+    """Return the number of the mark of every mechanism and length."""
+    found: dict[tuple[str, int], int] = {}
+    for each in shown:
+        alike = sum(bits == each.bits for _, bits in found)
+        found.setdefault((each.mechanism, each.bits), min(alike, len(_MARKS) - 1))
+    return found
 
 
 def frontier(runs: list[Outcome]) -> list[Outcome]:
@@ -210,9 +233,18 @@ def _by_setting(axis: Any, shown: list[Outcome]) -> None:
     axis.set(ylabel="accuracy on test samples")
 
 
-def _dots(axis: Any, x: list[int], shown: list[Outcome], colour: str, label: str | None) -> None:
+def _dots(
+    axis: Any,
+    x: list[int],
+    shown: list[Outcome],
+    colour: str,
+    label: str | None,
+    mark: str = "o",
+    inside: str | None = None,
+) -> None:
     accuracy, spread = [each.accuracy for each in shown], [each.spread or 0.0 for each in shown]
-    axis.errorbar(x, accuracy, spread, fmt="o", ms=6, capsize=3, color=colour, label=label)
+    how = {"fmt": mark, "ms": 6, "capsize": 3, "color": colour, "label": label}
+    axis.errorbar(x, accuracy, spread, mfc=inside or colour, **how)
 
 
 def _level(epsilon: float) -> float:

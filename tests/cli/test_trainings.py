@@ -8,7 +8,8 @@ from click.testing import CliRunner
 
 from raydp_sim.cli.main import main
 from raydp_sim.cli.shipped import shipped
-from raydp_sim.metrics.trainings import Outcome, draw
+from raydp_sim.metrics.panels import BLUE
+from raydp_sim.metrics.trainings import Outcome, _against_bits, draw
 from raydp_sim.run.play import run
 
 
@@ -61,6 +62,29 @@ def test_a_picture_is_drawn_of_many_epsilons_and_of_one_setting(tmp_path):
     for name, some in (("many", rows), ("one", rows[:1])):
         draw(some, tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").stat().st_size > 5_000
+
+
+def test_a_picture_tells_mechanisms_of_one_length_and_shortened_runs_apart():
+    from matplotlib.figure import Figure
+
+    def came(mechanism, rounds, accuracy, bits=15):
+        known = {"withheld": 0.0, "epsilon_local": 1.0, "planned": 1.0, "epsilon": 1.0}
+        more = {"spread": None, "alone": None, "runs": 1}
+        return Outcome("s", mechanism, rounds, bits=bits, accuracy=accuracy, **known, **more)
+
+    axis = Figure().subplots()
+    shown = [came("rinf", 9, 0.8), came("vqsgd", 3, 0.9), came("linf", 9, 0.95, bits=64)]
+    _against_bits(axis, shown)
+    assert {text.get_text() for text in axis.texts} == {
+        "rinf (circles)", "vqsgd (squares)", "linf",
+    }  # fmt: skip
+    assert axis.get_legend_handles_labels()[1] == ["epsilon 1, 9 rounds", "fewer rounds"]
+    dots = {
+        (line.get_marker(), line.get_mfc()) for line in axis.lines if len(line.get_xdata()) == 1
+    }
+    assert ("s", "white") in dots and ("o", BLUE) in dots
+    (line,) = [line for line in axis.lines if len(line.get_xdata()) > 1]
+    assert list(line.get_ydata()) == [0.8, 0.95], "what is shortened is no part of the line"
 
 
 def test_what_trained_nothing_is_refused(tmp_path, trained):
