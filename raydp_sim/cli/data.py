@@ -66,13 +66,17 @@ def command(
 
 def _found(scenario: Scenario, held: Labelled, counts: Counts) -> dict[str, Any]:
     population = scenario.population
-    own = None if held.test is None else Spread.of(held.test.sizes)._asdict()
+    validation, test = (
+        None if each is None else Spread.of(each.sizes)._asdict()
+        for each in (held.validation, held.test)
+    )
     found = {
         "data": population.data.said(),
         "clients": population.clients,
         "samples": int(counts.sum()),
         "points_per_client": Spread.of(counts.sum(axis=1))._asdict(),
-        "personal_test": own,
+        "personal_validation": validation,
+        "personal_test": test,
         "labels_per_client": Spread.of((counts > 0).sum(axis=1))._asdict(),
         "classes": counts.sum(axis=0).tolist(),
         **_held_out(population.data.held_out()),
@@ -101,8 +105,9 @@ def _shown(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("points per client", _spread(found["points_per_client"])),
         ("labels per client", _spread(found["labels_per_client"])),
     ]
-    if found["personal_test"] is not None:
-        rows.append(("test samples per client", _spread(found["personal_test"])))
+    for kind in ("validation", "test"):
+        if found[f"personal_{kind}"] is not None:
+            rows.append((f"{kind} samples per client", _spread(found[f"personal_{kind}"])))
     rows.append(("samples by class", _by_class(found["classes"])))
     rows += [(f"of {name}", _by_class(counts)) for name, counts in found.get("groups", {}).items()]
     return [

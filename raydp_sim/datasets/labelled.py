@@ -43,6 +43,7 @@ class Labelled:
         index: numbers of samples, shape (clients, most samples of any client).
         sizes: how many of them each client really holds.
         test: the clients' own test samples, where they have any.
+        validation: their own samples that choices are made by, where they have any.
 
     Example:
         >>> pool, classes = np.array([[0], [51], [255]], np.uint8), np.array([0, 1, 1])
@@ -57,13 +58,14 @@ class Labelled:
     index: NDArray[np.int64]
     sizes: NDArray[np.int64]
     test: "Labelled | None" = None
+    validation: "Labelled | None" = None
 
     def __len__(self) -> int:
         return len(self.index)
 
     def __getitem__(self, rows: Any) -> "Labelled":
-        own = None if self.test is None else self.test[rows]
-        return Labelled(self.pool, self.classes, self.index[rows], self.sizes[rows], own)
+        own = (None if each is None else each[rows] for each in (self.test, self.validation))
+        return Labelled(self.pool, self.classes, self.index[rows], self.sizes[rows], *own)
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise InputError(
@@ -80,23 +82,26 @@ class Labelled:
     @property
     def nbytes(self) -> int:
         """Bytes that these clients add to the pool which all share."""
-        own = 0 if self.test is None else self.test.nbytes
+        own = sum(each.nbytes for each in (self.test, self.validation) if each is not None)
         return self.index.nbytes + self.sizes.nbytes + own
 
     def with_rows(self, rows: NDArray[np.int64], other: "Labelled") -> "Labelled":
         """Return the samples with some clients' replaced by others of the same pool."""
-        if other.pool is not self.pool or (self.test is None) != (other.test is None):
+        ours, theirs = (self.test, self.validation), (other.test, other.validation)
+        alike = all((one is None) == (two is None) for one, two in zip(ours, theirs, strict=True))
+        if other.pool is not self.pool or not alike:
             raise InputError(
                 "population.group_data must be of the data set that population.data is, with other "
-                "fields only, and with a personal_test if it has one"
+                "fields only, and with a personal_test and personal_validation if it has them"
             )
         width = max(self.index.shape[1], other.index.shape[1])
         index, sizes = _widened(self.index, width), self.sizes.copy()
         index[rows], sizes[rows] = _widened(other.index, width), other.sizes
-        own = self.test
-        if own is not None and other.test is not None:
-            own = own.with_rows(rows, other.test)
-        return replace(self, index=index, sizes=sizes, test=own)
+        test, validation = (
+            None if one is None or two is None else one.with_rows(rows, two)
+            for one, two in zip(ours, theirs, strict=True)
+        )
+        return replace(self, index=index, sizes=sizes, test=test, validation=validation)
 
     def take(self, chosen: NDArray[Any]) -> Examples:
         """Return the samples at some places of each client: (clients, places, ...)."""

@@ -1,6 +1,7 @@
 """The base of data sets whose clients hold labelled samples of one pool."""
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -10,14 +11,12 @@ from pydantic import Field, PrivateAttr, field_validator
 
 from raydp_sim.datasets.base import Dataset
 from raydp_sim.datasets.labelled import Examples, HeldOut, Labelled, examples, refuse_labels
+from raydp_sim.datasets.own_parts import ROUNDING, Parts, laid_out, parts_of
 from raydp_sim.datasets.partitions.base import PARTITIONS, POINTS, Deck, Numbers, Partition
 from raydp_sim.datasets.partitions.iid import Iid
 from raydp_sim.errors import InputError, bad_field
 from raydp_sim.random import Ids, Stream
 from raydp_sim.registry import Registry, piece
-
-# What a fraction of a count may be off by, in doubles.
-_ROUNDING = 1e-9
 
 
 class Pool(NamedTuple):
@@ -49,6 +48,8 @@ class PooledData(Dataset):
             fraction of those for training if below 1, else their number.
         personal_test: samples that each client keeps to test its own model with: a fraction of
             its samples if below 1, else their number, beside `points`.
+        personal_validation: samples that each client keeps to choose by, as `personal_test`. With
+            as many points fewer everyone keeps the same samples to test with.
         split_seed: decides which samples are held out for validation. The scenario's seed does not,
             so that what was chosen by them holds for every repetition.
     """
@@ -59,10 +60,11 @@ class PooledData(Dataset):
     only: tuple[Annotated[int, Field(ge=0)], ...] | None = None
     validation: Annotated[float, Field(ge=0)] = 0.0
     personal_test: Annotated[float, Field(ge=0)] = 0.0
+    personal_validation: Annotated[float, Field(ge=0)] = 0.0
     split_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     _clients: int | None = PrivateAttr(default=None)
 
-    @field_validator("validation", "personal_test")
+    @field_validator("validation", "personal_test", "personal_validation")
     @classmethod
     def _fraction_or_count(cls, given: float) -> float:
         if given >= 1.0 and given != int(given):
@@ -98,7 +100,7 @@ class PooledData(Dataset):
 
     def shape(self) -> tuple[int, ...]:
         """Return the points of the client with fewest, and the shape of a sample."""
-        return int(self._kept(self._sizes).min()), *self.train().features.shape[1:]
+        return int(self._parts(self._sizes).train.min()), *self.train().features.shape[1:]
 
     def width(self) -> int:
         """Return the length of the last axis of a sample."""
@@ -114,25 +116,29 @@ class PooledData(Dataset):
         Every actor deals all cards of the deals its clients are in, so that nobody needs to ask.
         """
         pool, sizes, at_once = self.train(), self._sizes, len(self._sizes)
-        most = int(self._kept(sizes).max())
-        widest = int((sizes - self._kept(sizes)).max())
-        index = np.empty((len(ids), most), np.int64)
-        own = np.empty((len(ids), widest), np.int64)
-        kept, tested = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
+        widest = [int(part.max()) for part in self._parts(sizes)]
+        index = [np.empty((len(ids), width), np.int64) for width in widest]
+        count = [np.empty(len(ids), np.int64) for _ in widest]
         deal, place = np.divmod(np.asarray(ids, np.int64), at_once)
         for each in np.unique(deal):
             rows = np.flatnonzero(deal == each)
             hands = self.partition.deal(self._deck, sizes, stream.at("partition", int(each)))
             size = hands.sizes[place[rows]]
             first = (hands.sizes.cumsum() - hands.sizes)[place[rows]]
-            kept[rows] = self._kept(size)
-            tested[rows] = size - kept[rows]
-            index[rows] = _laid_out(hands.samples, first, kept[rows], most)
-            if widest:
-                own[rows] = _laid_out(hands.samples, first + kept[rows], tested[rows], widest)
+            for part, width, column, own in zip(
+                self._parts(size), widest, index, count, strict=True
+            ):
+                own[rows] = part
+                if width:
+                    column[rows] = laid_out(hands.samples, first, part, width)
+                first = first + part
         there = self._split.dealt
-        mine = Labelled(pool.features, pool.labels, there[own], tested) if widest else None
-        return Labelled(pool.features, pool.labels, there[index], kept, mine)
+        whole, validation, test = (
+            Labelled(pool.features, pool.labels, there[column], own) if width else None
+            for width, column, own in zip(widest, index, count, strict=True)
+        )
+        assert whole is not None  # everyone has something to train on
+        return replace(whole, test=test, validation=validation)
 
     @property
     def shared(self) -> bool:
@@ -161,14 +167,16 @@ class PooledData(Dataset):
     def said(self) -> str:
         """Say where the samples come from and how they are divided."""
         sizes, split = self._sizes, self._split
-        kept = self._kept(sizes)
+        own = self._parts(sizes)
         parts = [
             self.described(),
             f"{len(split.dealt):,} samples of {self.labels()} classes for {self._clients:,} "
-            f"clients, {_range(kept)} each ({self.partition.kind})",
+            f"clients, {_range(own.train)} each ({self.partition.kind})",
         ]
+        if self.personal_validation:
+            parts.append(f"{_range(own.validation)} more of their own to choose by")
         if self.personal_test:
-            parts.append(f"{_range(sizes - kept)} more of their own to test with")
+            parts.append(f"{_range(own.test)} more of their own to test with")
         deals = -(-(self._clients or 1) // len(sizes))
         if deals > 1:
             parts.append(
@@ -218,7 +226,7 @@ class PooledData(Dataset):
         total = len(labels)
         count = int(self.validation)
         if self.validation < 1.0:
-            count = int(self.validation * total + _ROUNDING)
+            count = int(self.validation * total + ROUNDING)
         if count >= total:
             remedy = f"there are {total:,} samples for training; lower it"
             raise bad_field("population.data.validation", self.validation, remedy)
@@ -242,31 +250,28 @@ class PooledData(Dataset):
         """How many samples each client of one deal gets, those of its own test included."""
         if self._clients is None:
             raise InputError("labelled data are dealt to clients; say `among` how many")
-        each = None if self.points is None else self._with_test(self.points)
+        each = None if self.points is None else self._with_own(self.points)
         at_once = self._clients
         if self.overlap:
             if each is None:
                 raise bad_field(POINTS, None, "with population.data.overlap it must be given")
             at_once = min(at_once, max(1, self.partition.reach(self._deck, each)))
         sizes = self.partition.sizes(self._deck, at_once, each)
-        if (self._kept(sizes) < 1).any():
+        if (self._parts(sizes).train < 1).any():
             remedy = f"a client with {int(sizes.min())} samples has none left to train on; lower it"
-            raise bad_field("population.data.personal_test", self.personal_test, remedy)
+            given = {name: getattr(self, name) for name in ("personal_validation", "personal_test")}
+            name = max(given, key=lambda each: given[each])
+            raise bad_field(f"population.data.{name}", given[name], remedy)
         return sizes
 
-    def _kept(self, sizes: Numbers) -> Numbers:
-        """Return how many of so many samples a client trains on."""
-        if self.personal_test == 0.0:
-            return sizes
-        if self.personal_test >= 1.0:
-            return sizes - int(self.personal_test)
-        share = (self.personal_test * sizes + _ROUNDING).astype(np.int64)
-        return np.asarray(sizes - np.maximum(1, share))
+    def _parts(self, sizes: Numbers) -> Parts:
+        """Return how many of so many samples a client uses for what."""
+        return parts_of(sizes, self.personal_validation, self.personal_test)
 
-    def _with_test(self, points: int) -> int:
+    def _with_own(self, points: int) -> int:
         """Return how many samples a client needs to train on so many."""
-        size = points + int(self.personal_test)
-        while int(self._kept(np.array([size + 1]))[0]) <= points:
+        size = points + int(self.personal_validation) + int(self.personal_test)
+        while int(self._parts(np.array([size + 1])).train[0]) <= points:
             size += 1
         return size
 
@@ -281,12 +286,6 @@ class _Split(NamedTuple):
 def _range(numbers: Numbers) -> str:
     least, most = int(numbers.min()), int(numbers.max())
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
-
-
-def _laid_out(samples: Numbers, first: Numbers, sizes: Numbers, width: int) -> Numbers:
-    """Return rows of samples; a short row repeats its first."""
-    column = np.arange(width)
-    return samples[first[:, None] + np.where(column < sizes[:, None], column, 0)]
 
 
 # The base is only compared with, so it may be abstract.

@@ -42,6 +42,8 @@ def _accuracy(whose: str) -> dict[str, Column]:
     return {
         f"{whose}_accuracy": real("share", f"right on clients' own test samples, {whose} models"),
         f"{whose}_accuracy_sd": real("share", "standard deviation of that over clients"),
+        f"{whose}_validation_accuracy": real("share", "right on their own samples for validation"),
+        f"{whose}_validation_accuracy_sd": real("share", "standard deviation of that"),
     }
 
 
@@ -181,7 +183,7 @@ STREAMS = {
     ),
     "personal": Described(
         SIMULATION_ONLY,
-        "a round: models on their clients' own test samples",
+        "a round: models on their clients' own samples for test and validation",
         {
             "round": _ROUND,
             "clients": whole("clients", "that were tested"),

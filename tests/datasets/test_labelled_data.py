@@ -118,7 +118,27 @@ def test_personal_tests_are_beside_the_points_that_are_asked_for(wanted, points,
     assert data.shape()[0] == train
 
 
-def test_personal_tests_leave_everyone_something():
+@pytest.mark.parametrize("test,partition", [(8, "iid"), (0.2, "iid"), (8, "classes")])
+def test_choosing_on_own_samples_leaves_everyone_the_same_test(test, partition):
+    fields = {"n": 4000, "personal_test": test}
+    if partition == "classes":
+        fields["partition"] = {"kind": "classes", "per_client": 3}
+    final = SyntheticDigits(points=32, **fields).among(30)
+    choosing = SyntheticDigits(points=26, personal_validation=6, **fields).among(30)
+    held, chosen = everyone(final, 30), everyone(choosing, 30)
+    assert held.validation is None
+    assert set(chosen.sizes) == {26} and set(chosen.validation.sizes) == {6}
+    assert chosen.test.index.tolist() == held.test.index.tolist()
+    assert np.hstack([chosen.index, chosen.validation.index]).tolist() == held.index.tolist()
+    assert "26 each" in choosing.said()
+    assert "; 6 more of their own to choose by; 8 more" in choosing.said()
+    part = choosing.hold(np.array([7, 3], np.uint32), Stream(1))
+    assert part.validation.index.tolist() == chosen[[7, 3]].validation.index.tolist()
+
+
+def test_personal_samples_leave_everyone_something():
+    with pytest.raises(InputError, match=r"personal_validation is 6\.0; a client with 10 samples"):
+        SyntheticDigits(n=100, personal_validation=6, personal_test=4).among(10).shape()
     with pytest.raises(InputError, match=r"personal_test is 10\.0; a client with 10 samples has"):
         SyntheticDigits(n=100, personal_test=10).among(10).shape()
     with pytest.raises(InputError, match=r"personal_test is 0\.5; a client with 1 samples has"):

@@ -23,7 +23,7 @@ from raydp_sim.privacy.curves.gaussian import gaussian_epsilon
 from raydp_sim.privacy.ledger.views import view_of
 from raydp_sim.run.play import prepare, reopen
 from raydp_sim.scenario import bound_mechanism, parse
-from raydp_sim.tasks.learning import local
+from raydp_sim.tasks.learning import local, own_tests
 from raydp_sim.tasks.learning.adaptive_clip import AdaptiveClip
 
 STEPS = {"kind": "gaussian-steps", "steps": 10, "radius": 0.5, "scalar_radius": 0.05}
@@ -230,22 +230,60 @@ def test_an_update_and_its_bit_stay_in_the_ball_and_come_back() -> None:
 
 
 def test_own_accuracies_are_exact_sums_over_any_blocks() -> None:
-    scenario = parse(document({"kind": "local-only"}, {"kind": "2rr", "epsilon_local": 1.0}))
+    data = {**CLIENTS["data"], "personal_validation": 7}
+    clients = {**CLIENTS, "data": data}
+    mechanism = {"kind": "2rr", "epsilon_local": 1.0}
+    scenario = parse(document({"kind": "local-only"}, mechanism, population=clients))
     data = scenario.population.hold(np.arange(20, dtype=np.uint32), scenario.stream(0))
     network = Linear().network((8, 8), 10)
     theta = np.random.default_rng(0).normal(size=(20, network.size)).astype(np.float32)
-    whole = local.own_accuracy(network, theta, data)
+    whole = own_tests.own_accuracy(network, theta, data)
     parts = [slice(0, 1), slice(1, 8), slice(8, 20)]
     assert np.array_equal(
-        whole, sum(local.own_accuracy(network, theta[rows], data[rows]) for rows in parts)
+        whole, sum(own_tests.own_accuracy(network, theta[rows], data[rows]) for rows in parts)
     )
-    shares = []
-    for client in range(20):
-        own = local.all_of(data.test[client : client + 1])
-        logits = network.forward(theta[client : client + 1], own.chosen.features)[0]
-        shares.append((logits.argmax(-1) == own.chosen.labels).mean())
-    found = local.spread(whole)
-    assert found == pytest.approx((np.mean(shares), np.std(shares)), abs=1e-6)
+    for kept, sums in zip((data.test, data.validation), np.split(whole, 2), strict=True):
+        shares = []
+        for client in range(20):
+            own = local.all_of(kept[client : client + 1])
+            logits = network.forward(theta[client : client + 1], own.chosen.features)[0]
+            shares.append((logits.argmax(-1) == own.chosen.labels).mean())
+        found = own_tests.spread(sums)
+        assert found == pytest.approx((np.mean(shares), np.std(shares)), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("task", "mechanism", "names"),
+    [
+        ({"kind": "adaped"}, {**STEPS, "sigma": 5.0, "scalar_sigma": 0.5}, ("personal", "alone")),
+        ({"kind": "local-only"}, {"kind": "2rr", "epsilon_local": 1e-6}, ("alone",)),
+        (
+            {"kind": "dp-fedavg"},
+            {"kind": "gaussian-steps", "steps": 10, "radius": 0.5, "sigma": 0.1},
+            ("starting",),
+        ),
+        (
+            {"kind": "fedavg"},
+            {"kind": "linf", "radius": 1.0, "epsilon_local": 2.0, "on_out_of_range": "clip"},
+            ("starting",),
+        ),
+    ],
+    ids=lambda given: given.get("kind") if isinstance(given, dict) else None,
+)
+def test_models_are_chosen_by_samples_that_nothing_is_reported_on(
+    tmp_path: Path, task: dict[str, Any], mechanism: dict[str, Any], names: tuple[str, ...]
+) -> None:
+    data = CLIENTS["data"]
+    fewer = {**data, "points": data["points"] - 10, "personal_validation": 10}
+    given = document({**task, "rounds": 2}, mechanism, population={**CLIENTS, "data": fewer})
+    found = last(played(tmp_path / "run", given), "personal")
+    for name in names:
+        assert 0.0 < found[f"{name}_validation_accuracy"] <= 1.0
+        assert found[f"{name}_validation_accuracy_sd"] >= 0.0 and f"{name}_accuracy" in found
+    # Without them there is no such column.
+    given = document({**task, "rounds": 2}, mechanism)
+    found = last(played(tmp_path / "without", given), "personal")
+    assert not [name for name in found if "validation" in name]
 
 
 # Many messages.

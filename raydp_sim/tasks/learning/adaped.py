@@ -19,13 +19,16 @@ from raydp_sim.tasks.base import (
     Setting,
     Truth,
 )
-from raydp_sim.tasks.learning import local
+from raydp_sim.tasks.learning import local, own_tests
 from raydp_sim.tasks.learning.distilling import Public, Rule
 from raydp_sim.tasks.learning.model_task import ModelTask, Passes
 from raydp_sim.tasks.learning.noisy_steps import accountants, noisy_steps
 from raydp_sim.tasks.learning.runaway import refuse_own
 from raydp_sim.tasks.learning.schedules import Positive
 from raydp_sim.tasks.learning.seen import Seen
+
+# What is counted beside the usual: psi at its least value, and three models on own samples.
+_OWN = 1 + 3 * own_tests.PLACES
 
 
 class AdaPeD(ModelTask):
@@ -152,14 +155,14 @@ class AdaPeD(ModelTask):
         network, steps = self.network(setting), ask.mechanism.inner_steps
         theta = memory["theta"].copy()
         alone = memory["alone"].copy() if self.alone else None
-        seen, most = Seen().counts(more=10), rule.most(told.psi)
+        seen, most = Seen().counts(more=_OWN), rule.most(told.psi)
         for rows, step, own in local.steps(data, self.batch, steps, stream):
             made = rule.step(network, told, own, theta[rows], randomizer.walk, rows)
             theta[rows] = made.theta
-            seen[:-10] += local.norms_seen(made.lengths)
+            seen[:-_OWN] += local.norms_seen(made.lengths)
             if step == 0:
-                seen[:-10] += local.first_seen(made.found, own)
-            seen[-10] += int((randomizer.walk.total[rows, -1] >= most).sum())
+                seen[:-_OWN] += local.first_seen(made.found, own)
+            seen[-_OWN] += int((randomizer.walk.total[rows, -1] >= most).sum())
             if alone is not None:
                 slope = local.slope(network, alone[rows], own).gradient
                 if self.loss == "sum":
@@ -171,8 +174,8 @@ class AdaPeD(ModelTask):
         if self.due(told.rounds + 1):
             for place, models in enumerate((theta, told.mu, alone)):
                 if models is not None:
-                    tested = local.own_accuracy(network, models, data)
-                    seen[-9:].reshape(3, 3)[place] = tested
+                    tested = own_tests.own_accuracy(network, models, data)
+                    seen[1 - _OWN :].reshape(3, -1)[place] = tested
         return Answer(randomizer.walk.total, memory=after, seen=seen)
 
     def step(
@@ -201,21 +204,21 @@ class AdaPeD(ModelTask):
 
     def own_files(self, setting: Setting, memory: Arrays) -> dict[str, Arrays]:
         """Return the personal models, one row per client."""
-        return local.personal_files(self.network(setting), memory)
+        return own_tests.personal_files(self.network(setting), memory)
 
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
         """Return how training went, personal models on own test samples, and the accountants."""
         assert truth.seen is not None
-        rounds, (floored, *tested) = int(public[0]["rounds"]), truth.seen[-10:]
+        rounds, (floored, *tested) = int(public[0]["rounds"]), truth.seen[-_OWN:]
         steps = max(1, truth.clipped.values // 2)
         more = {"psi": float(public[0]["psi"]), "psi_at_least": int(floored) / steps}
         names = ("personal", "starting", "alone")
-        sums = dict(zip(names, np.reshape(tested, (3, 3)), strict=True))
+        sums = dict(zip(names, np.reshape(tested, (3, -1)), strict=True))
         beside = {"accountants": accountants(setting, ask.mechanism, rounds, truth.reports)}
         rows = self.trained(setting, public[0], truth, **more) | beside
-        return rows | local.personal_row(rounds, sums)
+        return rows | own_tests.personal_row(rounds, sums)
 
     @property
     def _rule(self) -> Rule:

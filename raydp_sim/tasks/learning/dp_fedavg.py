@@ -18,7 +18,7 @@ from raydp_sim.tasks.base import (
     Setting,
     Truth,
 )
-from raydp_sim.tasks.learning import local
+from raydp_sim.tasks.learning import local, own_tests
 from raydp_sim.tasks.learning.model_task import ModelTask, Passes
 from raydp_sim.tasks.learning.noisy_steps import accountants, noisy_steps
 from raydp_sim.tasks.learning.runaway import refuse_gradients
@@ -102,18 +102,18 @@ class DpFedAvg(ModelTask):
         def copies(rows: slice) -> NDArray[np.float32]:
             return np.asarray(first - self.step_size * walk.total[rows], np.float32)
 
-        seen = Seen().counts(more=3)
+        seen = Seen().counts(more=own_tests.PLACES)
         for rows, step, own in local.steps(data, self.batch, ask.mechanism.inner_steps, stream):
             found = local.slope(network, copies(rows), own)
             lengths = local.lengths(found.gradient)
             refuse_gradients(found.losses, lengths, rounds)
-            seen[:-3] += local.norms_seen(lengths)
+            seen[: -own_tests.PLACES] += local.norms_seen(lengths)
             if step == 0:
-                seen[:-3] += local.first_seen(found, own)
+                seen[: -own_tests.PLACES] += local.first_seen(found, own)
             walk.step(0, found.gradient, rows)
         if self.due(rounds + 1):
             # Of the model that the round began with: clients know no other.
-            seen[-3:] = local.own_accuracy(network, first, data)
+            seen[-own_tests.PLACES :] = own_tests.own_accuracy(network, first, data)
         return Answer(walk.total, memory=memory, seen=seen)
 
     def step(
@@ -138,5 +138,6 @@ class DpFedAvg(ModelTask):
         assert truth.seen is not None
         rounds = int(public[0]["rounds"])
         beside = {"accountants": accountants(setting, ask.mechanism, rounds, truth.reports)}
-        own = local.personal_row(rounds, {"starting": truth.seen[-3:]})
+        tested = {"starting": truth.seen[-own_tests.PLACES :]}
+        own = own_tests.personal_row(rounds, tested)
         return self.trained(setting, public[0], truth) | beside | own

@@ -20,7 +20,7 @@ from raydp_sim.tasks.base import (
     Setting,
     Truth,
 )
-from raydp_sim.tasks.learning import local, training
+from raydp_sim.tasks.learning import local, own_tests, training
 from raydp_sim.tasks.learning.adaptive_clip import AdaptiveClip
 from raydp_sim.tasks.learning.model_task import ModelTask, Passes
 from raydp_sim.tasks.learning.optimizers import OPTIMIZERS, Optimizer, Sgd, as_state, of_state
@@ -29,6 +29,8 @@ from raydp_sim.tasks.learning.schedules import Constant, Positive, StepSize
 from raydp_sim.tasks.learning.seen import UNIT, Seen, exact
 
 _RATE = "task.local_step_size"
+# What is counted beside the usual: updates, their norms, those clipped, the model on own samples.
+_OWN = 3 + own_tests.PLACES
 
 
 class FedAvg(ModelTask):
@@ -169,11 +171,11 @@ class FedAvg(ModelTask):
                 norms[rows] = local.lengths(moved)
                 refuse_own(norms[rows], rounds, _RATE)
         clip, count = float(ask.broadcast["clip"]), len(data)
-        seen = Seen(count, exact(losses), samples, hits, count, exact(lengths)).counts(more=6)
-        seen[-6:-3] = count, exact(norms), int((norms > clip).sum())
+        seen = Seen(count, exact(losses), samples, hits, count, exact(lengths)).counts(more=_OWN)
+        seen[-_OWN : -own_tests.PLACES] = count, exact(norms), int((norms > clip).sum())
         if self.due(rounds + 1):
             # Of the model that the round began with: clients know no other.
-            seen[-3:] = local.own_accuracy(network, first, data)
+            seen[-own_tests.PLACES :] = own_tests.own_accuracy(network, first, data)
         if self.adaptive_clip is None:
             return Answer(updates, memory=memory, seen=seen)
         radius = ask.mechanism.domain.radius
@@ -208,11 +210,11 @@ class FedAvg(ModelTask):
     ) -> dict[str, pa.RecordBatch]:
         """Return how training went, and the model on held-out and on clients' own test samples."""
         assert truth.seen is not None
-        count, norm, cut, *tested = truth.seen[-6:]
+        count, norm, cut, *tested = truth.seen[-_OWN:]
         more = {"update_norm": int(norm) * UNIT / max(1, int(count))}
         if self.adaptive_clip is not None:
             # What is randomized is inside the ball already; else the mechanism's norm decides.
             more["fraction_clipped"] = int(cut) / max(1, int(count))
         more["next_clip"] = float(public[0]["clip"])
-        own = local.personal_row(int(public[0]["rounds"]), {"starting": np.array(tested)})
+        own = own_tests.personal_row(int(public[0]["rounds"]), {"starting": np.array(tested)})
         return self.trained(setting, public[0], truth, **more) | own

@@ -4,20 +4,16 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from raydp_sim.datasets.labelled import Chosen, Labelled
 from raydp_sim.errors import InputError
 from raydp_sim.kernels.types import Floats32
 from raydp_sim.mechanisms.base import Counts
-from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.models.base import Network, Slope
 from raydp_sim.random import ClientStream
 from raydp_sim.tasks.learning.samples import drawn
 from raydp_sim.tasks.learning.seen import Seen, exact
-
-_SHARE = 2.0**30
 
 
 class Own(NamedTuple):
@@ -150,73 +146,3 @@ def norms_seen(norms: NDArray[Any]) -> Counts:
 def lengths(vectors: Floats32) -> Floats32:
     """Return the l2 norm of every row."""
     return np.asarray(np.sqrt(np.vecdot(vectors, vectors)))
-
-
-def own_accuracy(network: Network, theta: Floats32, data: Labelled) -> Counts:
-    """Return how models do on the clients' own test samples, in exact sums (`spread`).
-
-    Args:
-        network: the model.
-        theta: parameters, one vector for all or one per client.
-        data: what the clients hold, their test samples included; without any, nobody is counted.
-    """
-    total = np.zeros(3, np.int64)
-    if data.test is None:
-        return total
-    for rows in tiles(data.test, None):
-        held = data.test[rows]
-        own = all_of(held)
-        parameters = theta if theta.ndim == 1 else theta[rows]
-        logits, _ = network.forward(parameters, own.chosen.features)
-        hits = ((logits.argmax(axis=-1) == own.chosen.labels) & (own.weights > 0.0)).sum(axis=1)
-        share = hits[held.sizes > 0] / held.sizes[held.sizes > 0]
-        for place, power in enumerate((share, share * share)):
-            total[1 + place] += int(np.rint(power * _SHARE).astype(np.int64).sum())
-        total[0] += len(share)
-    return total
-
-
-class Spread(NamedTuple):
-    """Of an accuracy over clients; not a number where nobody was tested."""
-
-    mean: float
-    deviation: float
-
-
-def personal_row(rounds: int, sums: dict[str, Counts]) -> dict[str, pa.RecordBatch]:
-    """Return stream `personal`: accuracies on clients' own test samples, with their spreads.
-
-    It has a row where somebody was tested.
-
-    Args:
-        rounds: so far.
-        sums: of `own_accuracy`, by the name of the models.
-    """
-    columns: dict[str, float] = {}
-    for name, each in sums.items():
-        if each[0]:
-            found = spread(each)
-            columns |= {f"{name}_accuracy": found.mean, f"{name}_accuracy_sd": found.deviation}
-    if not columns:
-        return {}
-    clients = max(int(each[0]) for each in sums.values())
-    return {"personal": simulation_only({"round": rounds, "clients": clients, **columns})}
-
-
-def spread(sums: Counts) -> Spread:
-    """Return mean and standard deviation over clients from sums of `own_accuracy`.
-
-    Example:
-        >>> spread(np.array([2, 2**30, 2**30], np.int64))
-        Spread(mean=0.5, deviation=0.5)
-    """
-    count = int(sums[0])
-    if count == 0:
-        return Spread(float("nan"), float("nan"))
-    mean, square = (int(each) / _SHARE / count for each in sums[1:])
-    return Spread(mean, max(0.0, square - mean * mean) ** 0.5)
-
-
-def personal_files(network: Network, memory: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """Return clients' own models as named tensors with one row per client, by file."""
-    return {"model/personal": network.named(memory["theta"])}

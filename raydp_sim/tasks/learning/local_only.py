@@ -19,7 +19,7 @@ from raydp_sim.tasks.base import (
     Setting,
     Truth,
 )
-from raydp_sim.tasks.learning import local, training
+from raydp_sim.tasks.learning import local, own_tests, training
 from raydp_sim.tasks.learning.model_task import ModelTask, Passes
 from raydp_sim.tasks.learning.runaway import refuse_astray, refuse_gradients, refuse_own
 from raydp_sim.tasks.learning.schedules import Positive
@@ -112,17 +112,19 @@ class LocalOnly(ModelTask):
         """Take the local steps; report nothing of them."""
         network, rounds = self.network(setting), int(ask.broadcast["rounds"])
         theta = memory["theta"].copy()
-        seen = Seen().counts(more=3)
+        seen = Seen().counts(more=own_tests.PLACES)
         for rows, step, own in local.steps(data, self.batch, self.steps, stream, network.at_once):
             found = local.slope(network, theta[rows], own)
             if step == 0:
                 lengths = local.lengths(found.gradient)
                 refuse_gradients(found.losses, lengths, rounds)
-                seen[:-3] += local.first_seen(found, own) + local.norms_seen(lengths)
+                seen[: -own_tests.PLACES] += local.first_seen(found, own) + local.norms_seen(
+                    lengths
+                )
             theta[rows] -= np.float32(self.step_size) * found.gradient
         refuse_own(theta, rounds, "task.step_size")
         if self.due(rounds + 1):
-            seen[-3:] = local.own_accuracy(network, theta, data)
+            seen[-own_tests.PLACES :] = own_tests.own_accuracy(network, theta, data)
         return Answer(np.zeros((len(data), 1)), memory={"theta": theta}, seen=seen)
 
     def step(
@@ -154,7 +156,7 @@ class LocalOnly(ModelTask):
 
     def own_files(self, setting: Setting, memory: Arrays) -> dict[str, Arrays]:
         """Return the models, one row per client."""
-        return local.personal_files(self.network(setting), memory)
+        return own_tests.personal_files(self.network(setting), memory)
 
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
@@ -164,5 +166,6 @@ class LocalOnly(ModelTask):
         rounds = int(public[0]["rounds"])
         refuse_astray(Seen.of(truth.seen), setting.labels, rounds, self.step_field)
         # What is reported is no gradient, so nothing is clipped.
+        tested = {"alone": truth.seen[-own_tests.PLACES :]}
         row = training.training_row(rounds, truth, {"fraction_clipped": 0.0})
-        return {"training": row, **local.personal_row(rounds, {"alone": truth.seen[-3:]})}
+        return {"training": row, **own_tests.personal_row(rounds, tested)}
