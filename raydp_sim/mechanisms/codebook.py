@@ -1,167 +1,32 @@
 """Codebook: the nearest of a few random directions to a sampled block of the rotated vector."""
 
 import math
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from raydp_sim.mechanisms.base import Counts, Domain, Floats, Mechanism, Messages, Positive
-from raydp_sim.mechanisms.parts.categories import allowed, odd_overlap, stated, step_up
+from raydp_sim.mechanisms.parts.categories import odd_overlap, stated
 from raydp_sim.mechanisms.parts.hadamard import fwht
+from raydp_sim.mechanisms.parts.nearest_direction import (
+    MOST_TRIED,
+    best_codewords,
+    nearest,
+    other_probability,
+)
 from raydp_sim.mechanisms.parts.rotation import Hadamard, padded_dimension
 from raydp_sim.mechanisms.parts.rowwise import dots
-from raydp_sim.mechanisms.wires.fixed import add, quantise, resolution
-from raydp_sim.mechanisms.wires.packing import index_bits, pack_bits, unpack_bits
+from raydp_sim.mechanisms.wires.codewords import Codewords
 from raydp_sim.privacy.events import LocalReport
-from raydp_sim.random import ClientStream, Ids, Stream
+from raydp_sim.random import ClientStream, Stream
 
 # Doubles of one block of rows, which then stays in cache.
 _CACHED = 1 << 17
-# The most codewords that are taken without being asked for.
-_MOST_TRIED = 256
 # Directions of all codebooks together are numbered by 32 bits.
 _MOST_DIRECTIONS = 1 << 32
-
-
-@dataclass(frozen=True)
-class Codewords:
-    """One message per report: the number of a block, of a codebook, and of one of its codewords.
-
-    Codeword 2j is direction j of the codebook, 2j + 1 its opposite. The counts are the sums of the
-    codewords at each coordinate of their block, in steps of 2^-38, then the number of reports.
-
-    Example:
-        >>> Codewords(blocks=512, size=32, codebooks=65536, codewords=32, seed=0).bits
-        30
-    """
-
-    blocks: int
-    size: int
-    codebooks: int
-    codewords: int
-    seed: int
-
-    @property
-    def messages(self) -> int:
-        """Number of messages in one report."""
-        return 1
-
-    @property
-    def bits(self) -> int:
-        """Bits of one packed report."""
-        return sum(index_bits(each) for each in (self.blocks, self.codebooks, self.codewords))
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The smallest unsigned type that holds a report."""
-        return np.min_scalar_type((1 << self.bits) - 1)
-
-    def encode(self, payload: NDArray[Any]) -> NDArray[np.uint8]:
-        """Pack each report into whole bytes."""
-        return pack_bits(payload, self.bits)
-
-    def unpack(self, wire: NDArray[np.uint8]) -> NDArray[Any]:
-        """Undo `encode`."""
-        return unpack_bits(wire, self.bits, 1).astype(self.dtype)
-
-    def directions(self, codebook: Ids, number: Ids) -> Floats:
-        """Return unit vectors that look the same in every direction, one for each pair."""
-        place = Stream(self.seed).at("codebook")
-        found = place.clients(codebook * np.uint32(self.codewords // 2) + number)
-        normal = found.normal("direction", self.size)
-        normal /= np.sqrt(np.maximum(dots(normal, normal), 1e-300))[:, None]
-        return normal
-
-    def zero(self) -> Counts:
-        """Return an empty sum."""
-        return np.zeros(self.blocks * self.size + 1, np.int64)
-
-    def fold(self, counts: Counts, index: NDArray[Any], payload: NDArray[Any]) -> Counts:
-        """Return the sum after a chunk of reports: their codewords are drawn again."""
-        reports = payload.reshape(-1).astype(np.uint64)
-        codeword = reports % self.codewords
-        codebook = reports // self.codewords % self.codebooks
-        block = (reports // (self.codewords * self.codebooks)).astype(np.int64)
-        added = self.zero()
-        summed, step = added[:-1].reshape(self.blocks, self.size), resolution(1.0)
-        rows = max(1, _CACHED // self.size)
-        for first in range(0, len(reports), rows):
-            part = slice(first, first + rows)
-            number = (codeword[part] // 2).astype(np.uint32)
-            sent = self.directions(codebook[part].astype(np.uint32), number)
-            sent[codeword[part] % 2 == 1] *= -1.0
-            np.add.at(summed, block[part], quantise(sent, step))
-        added[-1] = len(reports)
-        return add(counts, added)
-
-    def mean(self, counts: Counts) -> Floats:
-        """Return the sum of the codewords over the number of reports, 0 if there are none."""
-        return np.asarray(counts[:-1] / max(1, int(counts[-1])) * resolution(1.0))
-
-
-class Nearest(NamedTuple):
-    """Of random directions and their opposites, the one nearest to a unit vector u.
-
-    Attributes:
-        mean: E <V, u>.
-        square: E <V, u>^2.
-    """
-
-    mean: float
-    square: float
-
-
-@lru_cache(maxsize=64)
-def nearest(size: int, directions: int) -> Nearest:
-    """Integrate Pr[some |<V, u>| > t] over t: squares of heights follow Beta(1/2, (size - 1)/2).
-
-    Example:
-        >>> [round(value, 4) for value in nearest(32, 16)]
-        [0.3611, 0.1364]
-    """
-    if size == 1:
-        return Nearest(1.0, 1.0)
-    from scipy.integrate import quad  # here: most actors never integrate
-
-    def beyond(angle: float) -> float:
-        # t = sin(angle): no singularity at t = 1, which circles have.
-        below = float(scipy.special.betainc(0.5, 0.5 * (size - 1), math.sin(angle) ** 2))
-        return (1.0 - below**directions) * math.cos(angle)
-
-    # Most of it lies below a few times 1/sqrt(size).
-    inner = math.asin(min(1.0, 2.0 / math.sqrt(size)))
-    found = []
-    for weight in (lambda t: 1.0, lambda t: 2.0 * t):
-        spans = ((0.0, inner), (inner, math.pi / 2))
-        parts = [
-            quad(lambda a, f=weight: f(math.sin(a)) * beyond(a), *span, epsabs=1e-13, limit=200)[0]
-            for span in spans
-        ]
-        found.append(math.fsum(parts))
-    return Nearest(*found)
-
-
-def _other(codewords: int, epsilon: float) -> float:
-    """Return the probability of each codeword that is not the nearest: a multiple of 2^-53."""
-    ratio = math.exp(-allowed(min(epsilon, 700.0)))
-    return step_up(ratio / (1.0 + (codewords - 1) * ratio))
-
-
-@lru_cache(maxsize=256)
-def _best_codewords(size: int, epsilon: float) -> int:
-    """Return the number of codewords whose mean leans most towards the block."""
-    tried = [1 << power for power in range(1, _MOST_TRIED.bit_length())]
-
-    def lean(codewords: int) -> float:
-        kept = 1.0 - codewords * _other(codewords, epsilon)
-        return kept * nearest(size, codewords // 2).mean
-
-    return max(tried, key=lean)
 
 
 class Codebook(Mechanism):
@@ -221,7 +86,7 @@ class Codebook(Mechanism):
             number = getattr(self, name)
             if number is not None and number & (number - 1):
                 raise ValueError(f"{name} is {number}; it must be a power of two")
-        if (self.codewords or _MOST_TRIED) // 2 * self.codebooks > _MOST_DIRECTIONS:
+        if (self.codewords or MOST_TRIED) // 2 * self.codebooks > _MOST_DIRECTIONS:
             raise ValueError(
                 f"codebooks is {self.codebooks}; with their codewords that is more than 2^33 in "
                 "all: take fewer"
@@ -249,7 +114,7 @@ class Codebook(Mechanism):
         """One message of three numbers."""
         full = self._rotation.full
         size = min(32, full) if self.coordinates is None else self.coordinates
-        words = self.codewords or _best_codewords(size, self.need_epsilon())
+        words = self.codewords or best_codewords(size, self.need_epsilon())
         return Codewords(full // size, size, self.codebooks, words, self.rotation_seed)
 
     @property
@@ -260,7 +125,7 @@ class Codebook(Mechanism):
     @cached_property
     def other(self) -> float:
         """Probability of each codeword that is not the nearest: a multiple of 2^-53."""
-        return _other(self.wire.codewords, self.need_epsilon())
+        return other_probability(self.wire.codewords, self.need_epsilon())
 
     @property
     def kept(self) -> float:

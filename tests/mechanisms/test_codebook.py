@@ -7,7 +7,7 @@ import pytest
 
 from raydp_sim.errors import InputError
 from raydp_sim.mechanisms import make
-from raydp_sim.mechanisms.codebook import nearest
+from raydp_sim.mechanisms.parts.nearest_direction import nearest
 from raydp_sim.random import Stream
 
 from .support import ALPHA
