@@ -14,7 +14,7 @@ from raydp_sim.cli.pictures import picture_file
 from raydp_sim.cli.stored import finished, read_stored, store
 from raydp_sim.cli.tables import Column, Row
 from raydp_sim.errors import InputError
-from raydp_sim.metrics.trainings import SCHEMA, Outcome, draw, outcomes, row, table
+from raydp_sim.metrics.trainings import SCHEMA, SCORES, Outcome, draw, outcomes, row, table
 from raydp_sim.scenario.document import read
 
 _EPILOG = """\b
@@ -30,8 +30,17 @@ _SEED = re.compile(r"-\d+$")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option("--csv", "file", metavar="FILE.csv", help="Write one row per run.")
 @click.option("--plot", metavar="FILE.png", help="Draw accuracy against bits, or by setting.")
+@click.option(
+    "--of",
+    type=click.Choice(list(SCORES)),
+    default="test",
+    show_default=True,
+    help="Samples that accuracies of runs are on; a file has those that it was written with.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(runs: tuple[str, ...], file: str | None, plot: str | None, as_json: bool) -> None:
+def command(
+    runs: tuple[str, ...], file: str | None, plot: str | None, of: str, as_json: bool
+) -> None:
     """Show what training runs came to: accuracy, epsilon, bits of a report and rounds.
 
     RUN is the directory of a finished run, or a file that `--csv` wrote. Runs whose directories are
@@ -39,7 +48,7 @@ def command(runs: tuple[str, ...], file: str | None, plot: str | None, as_json: 
     shown is their mean, with the standard deviation of a single run.
     """
     picture = picture_file(plot)
-    found = pa.concat_tables([_runs(run) for run in runs])
+    found = pa.concat_tables([_runs(run, of) for run in runs])
     together = outcomes(found)
     if file is not None:
         store(found, file)
@@ -51,14 +60,20 @@ def command(runs: tuple[str, ...], file: str | None, plot: str | None, as_json: 
     _print(together)
 
 
-def _runs(run: str) -> pa.Table:
+def _runs(run: str, of: str) -> pa.Table:
     if run.endswith(".csv"):
         return read_stored(run, SCHEMA, "trainings")
     folder = finished(run)
     summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
     if "learning" not in summary:
         raise InputError(f"{run}: it trained nothing; give runs that train a model")
-    return table([row(_SEED.sub("", folder.name), read(folder / "scenario.yaml"), summary)])
+    made = row(_SEED.sub("", folder.name), read(folder / "scenario.yaml"), summary, of)
+    if made["accuracy"] is None and of != "test":
+        raise InputError(
+            f"{run}: it looked at no samples for {of}; give runs with population.data.{of}, or "
+            f"personal_{of} where models are personal"
+        )
+    return table([made])
 
 
 def _print(found: list[Outcome]) -> None:

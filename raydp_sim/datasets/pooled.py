@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from raydp_sim.datasets.base import Dataset
 from raydp_sim.datasets.labelled import Examples, HeldOut, Labelled, examples, refuse_labels
@@ -48,8 +48,9 @@ class PooledData(Dataset):
             fraction of those for training if below 1, else their number.
         personal_test: samples that each client keeps to test its own model with: a fraction of
             its samples if below 1, else their number, beside `points`.
-        personal_validation: samples that each client keeps to choose by, as `personal_test`. With
-            as many points fewer everyone keeps the same samples to test with.
+        personal_validation: samples that each client keeps to choose by, a fraction or a number as
+            above. With both as numbers, and `points` lowered by this one, clients of the same seed
+            keep the samples to test with that they have without it.
         split_seed: decides which samples are held out for validation. The scenario's seed does not,
             so that what was chosen by them holds for every repetition.
     """
@@ -70,6 +71,16 @@ class PooledData(Dataset):
         if given >= 1.0 and given != int(given):
             raise ValueError("it must be a fraction below 1, or a whole number of samples")
         return given
+
+    @model_validator(mode="after")
+    def _something_left(self) -> "PooledData":
+        own = self.personal_validation, self.personal_test
+        if max(own) < 1.0 <= sum(own):
+            raise ValueError(
+                f"personal_validation is {own[0]} and personal_test {own[1]}; as fractions they "
+                "must add up to less than 1, so that samples are left to train on"
+            )
+        return self
 
     @field_validator("only")
     @classmethod
@@ -257,11 +268,12 @@ class PooledData(Dataset):
                 raise bad_field(POINTS, None, "with population.data.overlap it must be given")
             at_once = min(at_once, max(1, self.partition.reach(self._deck, each)))
         sizes = self.partition.sizes(self._deck, at_once, each)
-        if (self._parts(sizes).train < 1).any():
+        parts = self._parts(sizes)
+        if (parts.train < 1).any():
             remedy = f"a client with {int(sizes.min())} samples has none left to train on; lower it"
-            given = {name: getattr(self, name) for name in ("personal_validation", "personal_test")}
-            name = max(given, key=lambda each: given[each])
-            raise bad_field(f"population.data.{name}", given[name], remedy)
+            fewer = parts.validation.min() > parts.test.min()
+            name = "personal_validation" if fewer else "personal_test"
+            raise bad_field(f"population.data.{name}", getattr(self, name), remedy)
         return sizes
 
     def _parts(self, sizes: Numbers) -> Parts:

@@ -42,7 +42,9 @@ def _accuracy(whose: str) -> dict[str, Column]:
     return {
         f"{whose}_accuracy": real("share", f"right on clients' own test samples, {whose} models"),
         f"{whose}_accuracy_sd": real("share", "standard deviation of that over clients"),
-        f"{whose}_validation_accuracy": real("share", "right on their own samples for validation"),
+        f"{whose}_validation_accuracy": real(
+            "share", f"right on those to choose by, {whose} models"
+        ),
         f"{whose}_validation_accuracy_sd": real("share", "standard deviation of that"),
     }
 
@@ -186,7 +188,7 @@ STREAMS = {
         "a round: models on their clients' own samples for test and validation",
         {
             "round": _ROUND,
-            "clients": whole("clients", "that were tested"),
+            "clients": whole("clients", "whose samples were looked at"),
             **_accuracy("personal"),
             **_accuracy("starting"),
             **_accuracy("alone"),

@@ -31,8 +31,15 @@ SCHEMA = pa.schema(
 """Of a table of runs. `setting` is the name of the run's directory without its seed; `accuracy` is
 that of the common model on test samples, or of personal models on their clients' own; `alone` that
 of models that each client trained alone."""
-_PERSONAL = "personal_accuracy"
-_ALONE = "alone_accuracy"
+SCORES = {
+    "test": (("personal_accuracy", "test_accuracy"), "alone_accuracy"),
+    "validation": (
+        ("personal_validation_accuracy", "validation_accuracy"),
+        "alone_validation_accuracy",
+    ),
+}
+"""Of which samples accuracies may be: for personal models if there are any, else the common one,
+and for models trained alone."""
 _ALIKE = 1.01  # lengths of reports that nobody would choose by
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, "0.3")
 _MARKS, _SHAPES = "os^D", ("circles", "squares", "triangles", "diamonds")
@@ -70,15 +77,19 @@ class Outcome:
     runs: int
 
 
-def row(setting: str, document: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
+def row(
+    setting: str, document: dict[str, Any], summary: dict[str, Any], of: str = "test"
+) -> dict[str, Any]:
     """Return what is kept of one run.
 
     Args:
         setting: its name.
         document: of the scenario.
         summary: of the run.
+        of: the samples that accuracies are on; see `SCORES`.
     """
     privacy, metrics = summary["privacy"], summary["metrics"]
+    models, alone = SCORES[of]
     sent = summary["communication"]
     return {
         "setting": setting,
@@ -92,8 +103,8 @@ def row(setting: str, document: dict[str, Any], summary: dict[str, Any]) -> dict
         "planned": privacy.get("planned"),
         "epsilon": privacy["epsilon"],
         "delta": privacy["delta"],
-        "accuracy": metrics.get(_PERSONAL, metrics.get("test_accuracy")),
-        "alone": metrics.get(_ALONE),
+        "accuracy": next((metrics[name] for name in models if name in metrics), None),
+        "alone": metrics.get(alone),
     }
 
 

@@ -16,6 +16,11 @@ _PUBLIC_SPLIT = (
 )
 
 
+_PRIVATE_SPLIT = (
+    "clients' own samples are private; choosing by how models do on them is not accounted for"
+)
+
+
 def learned(folder: Path) -> tuple[dict[str, float], dict[str, float]]:
     """Return the last scores of a run, as means over repetitions, and their standard errors.
 
@@ -59,6 +64,9 @@ def section(folder: Path, run: Path, complete: Collection[int] = ()) -> dict[str
         "stream": f"metrics/{stream}",
         "models": sorted(str(path.relative_to(run)) for path in (run / "model").rglob("*.npz")),
     }
+    own = streams.read(folder, PERSONAL).column_names
+    if any(name.endswith("_validation_accuracy") for name in own):
+        found["personal_validation"] = _PRIVATE_SPLIT
     if "validation_accuracy" in rows[-1]:
         found |= _chosen([row for row in rows if row["repetition"] == rows[-1]["repetition"]])
         if rows[-1]["repetition"] not in complete:

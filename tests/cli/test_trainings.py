@@ -24,6 +24,8 @@ def trained(tmp_path_factory):
         out=folder / "own-1",
         task__rounds=1,
         placement__backend="inline",
+        population__data__points=50,
+        population__data__personal_validation=10,
     )
     return [str(folder / name) for name in ("digits-1", "digits-2", "own-1")]
 
@@ -48,6 +50,27 @@ def test_runs_of_one_setting_are_shown_together(trained, tmp_path):
     shown = call(*trained).stdout
     assert "mean of 2 runs" in shown and "gaussian-steps" in shown
     assert call(tmp_path / "t.csv").stdout == shown
+
+
+def test_choices_are_shown_by_the_samples_that_they_are_made_by(trained, tmp_path):
+    *_, own = trained
+    (found,) = json.loads(
+        call(own, "--of", "validation", "--csv", tmp_path / "v.csv", "--json").stdout
+    )
+    summary = json.loads((Path(own) / "summary.json").read_text())
+    end = summary["metrics"]
+    assert found["accuracy"] == end["personal_validation_accuracy"] != end["personal_accuracy"]
+    assert found["alone"] == end["alone_validation_accuracy"]
+    assert "not accounted for" in summary["learning"]["personal_validation"]
+    (stored,) = json.loads(call(tmp_path / "v.csv", "--json").stdout)
+    assert stored == found
+    (common,) = json.loads(call(trained[0], "--of", "validation", "--json").stdout)
+    end = json.loads((Path(trained[0]) / "summary.json").read_text())["metrics"]
+    assert common["accuracy"] == end["validation_accuracy"] != end["test_accuracy"]
+    none = {"task__rounds": 1, "placement__backend": "inline", "population__data__validation": 0}
+    run(shipped()["learning/digits"], out=tmp_path / "none-1", **none)
+    refused = call(tmp_path / "none-1", "--of", "validation")
+    assert refused.exit_code == 2 and "population.data.validation" in refused.stderr
 
 
 def test_a_picture_is_drawn_of_many_epsilons_and_of_one_setting(tmp_path):

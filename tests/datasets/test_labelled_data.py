@@ -136,6 +136,15 @@ def test_choosing_on_own_samples_leaves_everyone_the_same_test(test, partition):
     assert part.validation.index.tolist() == chosen[[7, 3]].validation.index.tolist()
 
 
+def test_fractions_that_leave_nothing_are_refused_before_anything_is_dealt():
+    fields = {"n": 400, "points": 10, "personal_validation": 0.5}
+    with pytest.raises(
+        ValidationError, match=r"0\.5 and personal_test 0\.5; as fractions they must"
+    ):
+        SyntheticDigits(**fields, personal_test=0.5)
+    assert SyntheticDigits(**fields, personal_test=0.4).among(4).shape()[0] == 10
+
+
 def test_personal_samples_leave_everyone_something():
     with pytest.raises(InputError, match=r"personal_validation is 6\.0; a client with 10 samples"):
         SyntheticDigits(n=100, personal_validation=6, personal_test=4).among(10).shape()
@@ -188,6 +197,22 @@ def test_impossible_fields_are_refused(fields):
 def test_validation_leaves_something():
     with pytest.raises(InputError, match=r"validation is 100\.0; there are 100 samples"):
         SyntheticDigits(n=100, validation=100).among(2).shape()
+
+
+def test_groups_keep_samples_to_choose_by_if_all_do():
+    base = {"kind": "synthetic-digits", "n": 2000, "points": 20, "personal_validation": 5}
+    few = {**base, "only": [0, 1], "overlap": True}
+    classes = [{"name": "phone", "share": 1.0}, {"name": "server", "share": 1.0}]
+    scenario = parse(document(data=base, classes=classes, group_data={"phone": few}))
+    ids, root = np.arange(40, dtype=np.uint32), scenario.stream(0)
+    held = scenario.population.hold(ids, root)
+    phone = scenario.population.members(ids, root) == 0
+    assert held.test is None and (held.validation.sizes == 5).all()
+    assert label_counts(held.validation, 10)[phone][:, 2:].sum() == 0
+    without = {name: value for name, value in few.items() if name != "personal_validation"}
+    with pytest.raises(InputError, match="personal_test and personal_validation if it has them"):
+        given = document(data=base, classes=classes, group_data={"phone": without})
+        parse(given).population.hold(ids, root)
 
 
 def test_groups_hold_other_labels_of_the_same_pool():
