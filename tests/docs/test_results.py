@@ -8,9 +8,11 @@ import pytest
 from raydp_sim.chaos.plan import KINDS, planned
 from raydp_sim.chaos.record import SCHEMA as KILLS
 from raydp_sim.chaos.record import fates_of, tallies
+from raydp_sim.cli.shipped import shipped
 from raydp_sim.metrics import sketches
 from raydp_sim.metrics.curves import reached, read_csv
 from raydp_sim.metrics.trainings import SCHEMA, outcomes
+from raydp_sim.scenario.document import read
 from tests.docs.pages import PAGES, ROOT, blocks, call, shows
 
 RESULTS = ROOT / "docs" / "results"
@@ -89,6 +91,32 @@ def test_personal_models_are_better_than_a_common_one_that_bears_the_noise() -> 
         assert (personal.accuracy or 0.0) > (common.accuracy or 0.0) + 0.3
         assert personal.alone is not None
     assert (e4["e4-3.35"].accuracy or 0.0) > 0.93 and e4["e4-3.35"].epsilon > 33.5
+
+
+def test_settings_of_table_4_2_are_the_best_of_those_that_were_tried() -> None:
+    found = stored("e4-chosen")
+
+    def best(start: str) -> float:
+        tried = {name: one.accuracy for name, one in found.items() if name.startswith(start)}
+        assert len(tried) >= 3
+        return float(max(tried, key=lambda name: tried[name]).removeprefix(start))
+
+    e4, fedavg, proved = (
+        read(shipped()[f"learning/{name}"]) for name in ("e4", "e4-fedavg", "e4-proved")
+    )
+    assert best("e4-3.35-step-") == e4["task"]["step_sizes"][0]
+    assert best("e4-fedavg-27.30-step-") == fedavg["task"]["step_size"]
+    assert best("e4-proved-3.35-clip-") == proved["mechanism"]["radius"]
+    assert best("e4-proved-27.30-clip-") == 0.1
+    lower = found["e4-3.35-common-0.003"], found["e4-3.35-common-0.03"]
+    seed = next(
+        row["accuracy"]
+        for row in read_csv(RESULTS / "e4-chosen.csv").to_pylist()
+        if row["setting"] == "e4-3.35-step-0.1" and row["seed"] == 1
+    )
+    assert (
+        e4["task"]["step_sizes"][1] == 0.01 and lower[0].accuracy - 0.001 < seed > lower[1].accuracy
+    )
 
 
 def test_one_gaussian_beats_noise_in_every_step_at_a_fraction_of_what_that_costs() -> None:
