@@ -68,7 +68,7 @@ def _runs(run: str, of: str) -> pa.Table:
     if "learning" not in summary:
         raise InputError(f"{run}: it trained nothing; give runs that train a model")
     made = row(_SEED.sub("", folder.name), read(folder / "scenario.yaml"), summary, of)
-    if made["accuracy"] is None and of != "test":
+    if made["accuracy"] is None and made["alone"] is None and of != "test":
         raise InputError(
             f"{run}: it looked at no samples for {of}; give runs with population.data.{of}, or "
             f"personal_{of} where models are personal"

@@ -173,7 +173,9 @@ class PooledData(Dataset):
     def memory(self, clients: int, processes: int) -> int:
         """Return the bytes of the pool in each process and of every client's numbers of samples."""
         pool, widest = self.train(), int(self._sizes.max())
-        return processes * (pool.features.nbytes + pool.labels.nbytes) + clients * 8 * (widest + 2)
+        kinds = 2 + bool(self.personal_validation)
+        own = clients * 8 * (widest + kinds)
+        return processes * (pool.features.nbytes + pool.labels.nbytes) + own
 
     def said(self) -> str:
         """Say where the samples come from and how they are divided."""
@@ -271,8 +273,10 @@ class PooledData(Dataset):
         parts = self._parts(sizes)
         if (parts.train < 1).any():
             remedy = f"a client with {int(sizes.min())} samples has none left to train on; lower it"
-            fewer = parts.validation.min() > parts.test.min()
-            name = "personal_validation" if fewer else "personal_test"
+            names = "personal_test", "personal_validation"
+            name, other = names if parts.test.min() >= parts.validation.min() else names[::-1]
+            if beside := getattr(self, other):
+                remedy = f"with {other} {beside:g} {remedy}, or that"
             raise bad_field(f"population.data.{name}", getattr(self, name), remedy)
         return sizes
 

@@ -29,17 +29,17 @@ SCHEMA = pa.schema(
     ]
 )
 """Of a table of runs. `setting` is the name of the run's directory without its seed; `accuracy` is
-that of the common model on test samples, or of personal models on their clients' own; `alone` that
-of models that each client trained alone."""
+that of the common model, or of personal models on their clients' own samples; `alone` that of
+models that each client trained alone; all on test samples, or on those for validation (`row`)."""
 SCORES = {
-    "test": (("personal_accuracy", "test_accuracy"), "alone_accuracy"),
+    "test": ("personal_accuracy", "alone_accuracy", "test_accuracy"),
     "validation": (
-        ("personal_validation_accuracy", "validation_accuracy"),
+        "personal_validation_accuracy",
         "alone_validation_accuracy",
+        "validation_accuracy",
     ),
 }
-"""Of which samples accuracies may be: for personal models if there are any, else the common one,
-and for models trained alone."""
+"""Samples that accuracies may be on: of personal models, of those alone, of the common one."""
 _ALIKE = 1.01  # lengths of reports that nobody would choose by
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, "0.3")
 _MARKS, _SHAPES = "os^D", ("circles", "squares", "triangles", "diamonds")
@@ -89,7 +89,9 @@ def row(
         of: the samples that accuracies are on; see `SCORES`.
     """
     privacy, metrics = summary["privacy"], summary["metrics"]
-    models, alone = SCORES[of]
+    personal, alone, common = SCORES[of]
+    # Of a run with personal models the common one is only what they share.
+    shared = not any(name.startswith("personal_") for name in metrics)
     sent = summary["communication"]
     return {
         "setting": setting,
@@ -103,7 +105,7 @@ def row(
         "planned": privacy.get("planned"),
         "epsilon": privacy["epsilon"],
         "delta": privacy["delta"],
-        "accuracy": next((metrics[name] for name in models if name in metrics), None),
+        "accuracy": metrics.get(common if shared else personal),
         "alone": metrics.get(alone),
     }
 
@@ -201,7 +203,7 @@ def _against_bits(axis: Any, shown: list[Outcome]) -> None:
         shared = sum(bits == size for _, bits in marks) > 1
         text = f"{name} ({_SHAPES[mark]})" if shared else name
         axis.annotate(text, (size, low), (shift, -5), **place)
-    axis.set(xscale="log", xlabel="bits of a report", ylabel="accuracy on test samples")
+    axis.set(xscale="log", xlabel="bits of a report", ylabel="accuracy")
     axis.xaxis.set_major_formatter(lambda bits, _: f"{bits:,.0f}")
     axis.margins(x=0.08, y=0.1)
     axis.legend(frameon=False, loc="lower right")
@@ -241,7 +243,7 @@ def _by_setting(axis: Any, shown: list[Outcome]) -> None:
         axis.legend(frameon=False)
     names = [each.setting for each in shown]
     axis.set_xticks(range(len(shown)), names, rotation=30, ha="right")
-    axis.set(ylabel="accuracy on test samples")
+    axis.set(ylabel="accuracy")
 
 
 def _dots(

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from raydp_sim.cli.main import main
@@ -11,6 +12,12 @@ from raydp_sim.cli.shipped import shipped
 from raydp_sim.metrics.panels import BLUE
 from raydp_sim.metrics.trainings import Outcome, _against_bits, draw
 from raydp_sim.run.play import run
+from raydp_sim.scenario import parse
+
+ALONE = {
+    "task": {"kind": "local-only", "rounds": 1},
+    "mechanism": {"kind": "2rr", "epsilon_local": 1e-6},
+}
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +74,17 @@ def test_choices_are_shown_by_the_samples_that_they_are_made_by(trained, tmp_pat
     (common,) = json.loads(call(trained[0], "--of", "validation", "--json").stdout)
     end = json.loads((Path(trained[0]) / "summary.json").read_text())["metrics"]
     assert common["accuracy"] == end["validation_accuracy"] != end["test_accuracy"]
+    few = {"task__rounds": 1, "placement__backend": "inline"}
+    kept = {"population__data__points": 50, "population__data__personal_validation": 10}
+    local = parse({**yaml.safe_load(shipped()["learning/e4-standin"].read_text()), **ALONE})
+    run(local, out=tmp_path / "alone-1", **few, **kept)
+    (alone,) = json.loads(call(tmp_path / "alone-1", "--of", "validation", "--json").stdout)
+    assert alone["accuracy"] is None and 0.0 < alone["alone"] <= 1.0
+    # The common model is not what a run with personal models is about.
+    split = {"population__data__validation": 100}
+    run(shipped()["learning/e4-standin"], out=tmp_path / "own-1", **few, **split)
+    refused = call(tmp_path / "own-1", "--of", "validation")
+    assert refused.exit_code == 2 and "personal_validation" in refused.stderr
     none = {"task__rounds": 1, "placement__backend": "inline", "population__data__validation": 0}
     run(shipped()["learning/digits"], out=tmp_path / "none-1", **none)
     refused = call(tmp_path / "none-1", "--of", "validation")

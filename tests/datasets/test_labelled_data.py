@@ -146,7 +146,9 @@ def test_fractions_that_leave_nothing_are_refused_before_anything_is_dealt():
 
 
 def test_personal_samples_leave_everyone_something():
-    with pytest.raises(InputError, match=r"personal_validation is 6\.0; a client with 10 samples"):
+    with pytest.raises(
+        InputError, match=r"validation is 6\.0; with personal_test 4 a client with 10"
+    ):
         SyntheticDigits(n=100, personal_validation=6, personal_test=4).among(10).shape()
     with pytest.raises(InputError, match=r"personal_test is 10\.0; a client with 10 samples has"):
         SyntheticDigits(n=100, personal_test=10).among(10).shape()

@@ -1,6 +1,7 @@
 """Personal learning: the printed index, psi's floor, accountants, what is charged, directions."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +239,9 @@ def test_own_accuracies_are_exact_sums_over_any_blocks() -> None:
     network = Linear().network((8, 8), 10)
     theta = np.random.default_rng(0).normal(size=(20, network.size)).astype(np.float32)
     whole = own_tests.own_accuracy(network, theta, data)
+    assert len(whole) == own_tests.places(data) == 6
+    # Checkpoints have sums of these numbers: without samples to choose by they stay as they were.
+    assert own_tests.places(replace(data, validation=None)) == 3
     parts = [slice(0, 1), slice(1, 8), slice(8, 20)]
     assert np.array_equal(
         whole, sum(own_tests.own_accuracy(network, theta[rows], data[rows]) for rows in parts)

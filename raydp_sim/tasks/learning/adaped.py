@@ -27,9 +27,6 @@ from raydp_sim.tasks.learning.runaway import refuse_own
 from raydp_sim.tasks.learning.schedules import Positive
 from raydp_sim.tasks.learning.seen import Seen
 
-# What is counted beside the usual: psi at its least value, and three models on own samples.
-_OWN = 1 + 3 * own_tests.PLACES
-
 
 class AdaPeD(ModelTask):
     """Personal models tied to a common one, as closely as clients are alike (knowledge distilling).
@@ -155,14 +152,16 @@ class AdaPeD(ModelTask):
         network, steps = self.network(setting), ask.mechanism.inner_steps
         theta = memory["theta"].copy()
         alone = memory["alone"].copy() if self.alone else None
-        seen, most = Seen().counts(more=_OWN), rule.most(told.psi)
+        seen, most = Seen().counts(more=1 + 3 * own_tests.places(data)), rule.most(told.psi)
+        # Beside the usual: psi at its least value, and three models on clients' own samples.
+        usual, more = Seen.split(seen)
         for rows, step, own in local.steps(data, self.batch, steps, stream):
             made = rule.step(network, told, own, theta[rows], randomizer.walk, rows)
             theta[rows] = made.theta
-            seen[:-_OWN] += local.norms_seen(made.lengths)
+            usual += local.norms_seen(made.lengths)
             if step == 0:
-                seen[:-_OWN] += local.first_seen(made.found, own)
-            seen[-_OWN] += int((randomizer.walk.total[rows, -1] >= most).sum())
+                usual += local.first_seen(made.found, own)
+            more[0] += int((randomizer.walk.total[rows, -1] >= most).sum())
             if alone is not None:
                 slope = local.slope(network, alone[rows], own).gradient
                 if self.loss == "sum":
@@ -175,7 +174,7 @@ class AdaPeD(ModelTask):
             for place, models in enumerate((theta, told.mu, alone)):
                 if models is not None:
                     tested = own_tests.own_accuracy(network, models, data)
-                    seen[1 - _OWN :].reshape(3, -1)[place] = tested
+                    more[1:].reshape(3, -1)[place] = tested
         return Answer(randomizer.walk.total, memory=after, seen=seen)
 
     def step(
@@ -209,9 +208,9 @@ class AdaPeD(ModelTask):
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
-        """Return how training went, personal models on own test samples, and the accountants."""
+        """Return how training went, personal models on own samples, and the accountants."""
         assert truth.seen is not None
-        rounds, (floored, *tested) = int(public[0]["rounds"]), truth.seen[-_OWN:]
+        rounds, (_, (floored, *tested)) = int(public[0]["rounds"]), Seen.split(truth.seen)
         steps = max(1, truth.clipped.values // 2)
         more = {"psi": float(public[0]["psi"]), "psi_at_least": int(floored) / steps}
         names = ("personal", "starting", "alone")

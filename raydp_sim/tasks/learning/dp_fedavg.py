@@ -102,18 +102,19 @@ class DpFedAvg(ModelTask):
         def copies(rows: slice) -> NDArray[np.float32]:
             return np.asarray(first - self.step_size * walk.total[rows], np.float32)
 
-        seen = Seen().counts(more=own_tests.PLACES)
+        seen = Seen().counts(more=own_tests.places(data))
+        usual, more = Seen.split(seen)
         for rows, step, own in local.steps(data, self.batch, ask.mechanism.inner_steps, stream):
             found = local.slope(network, copies(rows), own)
             lengths = local.lengths(found.gradient)
             refuse_gradients(found.losses, lengths, rounds)
-            seen[: -own_tests.PLACES] += local.norms_seen(lengths)
+            usual += local.norms_seen(lengths)
             if step == 0:
-                seen[: -own_tests.PLACES] += local.first_seen(found, own)
+                usual += local.first_seen(found, own)
             walk.step(0, found.gradient, rows)
         if self.due(rounds + 1):
             # Of the model that the round began with: clients know no other.
-            seen[-own_tests.PLACES :] = own_tests.own_accuracy(network, first, data)
+            more[:] = own_tests.own_accuracy(network, first, data)
         return Answer(walk.total, memory=memory, seen=seen)
 
     def step(
@@ -134,10 +135,10 @@ class DpFedAvg(ModelTask):
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
-        """Return how training went, and the model on held-out and on clients' own test samples."""
+        """Return how training went, and the model on held-out and on clients' own samples."""
         assert truth.seen is not None
         rounds = int(public[0]["rounds"])
         beside = {"accountants": accountants(setting, ask.mechanism, rounds, truth.reports)}
-        tested = {"starting": truth.seen[-own_tests.PLACES :]}
+        tested = {"starting": Seen.split(truth.seen)[1]}
         own = own_tests.personal_row(rounds, tested)
         return self.trained(setting, public[0], truth) | beside | own

@@ -29,8 +29,6 @@ from raydp_sim.tasks.learning.schedules import Constant, Positive, StepSize
 from raydp_sim.tasks.learning.seen import UNIT, Seen, exact
 
 _RATE = "task.local_step_size"
-# What is counted beside the usual: updates, their norms, those clipped, the model on own samples.
-_OWN = 3 + own_tests.PLACES
 
 
 class FedAvg(ModelTask):
@@ -171,11 +169,13 @@ class FedAvg(ModelTask):
                 norms[rows] = local.lengths(moved)
                 refuse_own(norms[rows], rounds, _RATE)
         clip, count = float(ask.broadcast["clip"]), len(data)
-        seen = Seen(count, exact(losses), samples, hits, count, exact(lengths)).counts(more=_OWN)
-        seen[-_OWN : -own_tests.PLACES] = count, exact(norms), int((norms > clip).sum())
+        usual = Seen(count, exact(losses), samples, hits, count, exact(lengths))
+        seen = usual.counts(more=3 + own_tests.places(data))
+        _, more = Seen.split(seen)
+        more[:3] = count, exact(norms), int((norms > clip).sum())
         if self.due(rounds + 1):
             # Of the model that the round began with: clients know no other.
-            seen[-own_tests.PLACES :] = own_tests.own_accuracy(network, first, data)
+            more[3:] = own_tests.own_accuracy(network, first, data)
         if self.adaptive_clip is None:
             return Answer(updates, memory=memory, seen=seen)
         radius = ask.mechanism.domain.radius
@@ -208,9 +208,9 @@ class FedAvg(ModelTask):
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
-        """Return how training went, and the model on held-out and on clients' own test samples."""
+        """Return how training went, and the model on held-out and on clients' own samples."""
         assert truth.seen is not None
-        count, norm, cut, *tested = truth.seen[-_OWN:]
+        _, (count, norm, cut, *tested) = Seen.split(truth.seen)
         more = {"update_norm": int(norm) * UNIT / max(1, int(count))}
         if self.adaptive_clip is not None:
             # What is randomized is inside the ball already; else the mechanism's norm decides.

@@ -112,19 +112,18 @@ class LocalOnly(ModelTask):
         """Take the local steps; report nothing of them."""
         network, rounds = self.network(setting), int(ask.broadcast["rounds"])
         theta = memory["theta"].copy()
-        seen = Seen().counts(more=own_tests.PLACES)
+        seen = Seen().counts(more=own_tests.places(data))
+        usual, more = Seen.split(seen)
         for rows, step, own in local.steps(data, self.batch, self.steps, stream, network.at_once):
             found = local.slope(network, theta[rows], own)
             if step == 0:
                 lengths = local.lengths(found.gradient)
                 refuse_gradients(found.losses, lengths, rounds)
-                seen[: -own_tests.PLACES] += local.first_seen(found, own) + local.norms_seen(
-                    lengths
-                )
+                usual += local.first_seen(found, own) + local.norms_seen(lengths)
             theta[rows] -= np.float32(self.step_size) * found.gradient
         refuse_own(theta, rounds, "task.step_size")
         if self.due(rounds + 1):
-            seen[-own_tests.PLACES :] = own_tests.own_accuracy(network, theta, data)
+            more[:] = own_tests.own_accuracy(network, theta, data)
         return Answer(np.zeros((len(data), 1)), memory={"theta": theta}, seen=seen)
 
     def step(
@@ -161,11 +160,11 @@ class LocalOnly(ModelTask):
     def rows(
         self, setting: Setting, ask: Ask, public: list[Arrays], truth: Truth
     ) -> dict[str, pa.RecordBatch]:
-        """Return how training went, and how the models do on their clients' own test samples."""
+        """Return how training went, and how the models do on their clients' own samples."""
         assert truth.seen is not None
         rounds = int(public[0]["rounds"])
         refuse_astray(Seen.of(truth.seen), setting.labels, rounds, self.step_field)
         # What is reported is no gradient, so nothing is clipped.
-        tested = {"alone": truth.seen[-own_tests.PLACES :]}
+        tested = {"alone": Seen.split(truth.seen)[1]}
         row = training.training_row(rounds, truth, {"fraction_clipped": 0.0})
         return {"training": row, **own_tests.personal_row(rounds, tested)}

@@ -13,27 +13,35 @@ from raydp_sim.metrics.streams import simulation_only
 from raydp_sim.models.base import Network
 from raydp_sim.tasks.learning import local
 
-PLACES = 6
-"""Of `own_accuracy`."""
-_SHARE = 2.0**30
+_SHARE, _SUMS = 2.0**30, 3
+
+
+def places(data: Labelled) -> int:
+    """Return how many numbers `own_accuracy` has."""
+    return _SUMS * len(_kept(data))
+
+
+def _kept(data: Labelled) -> list[Labelled | None]:
+    # What is counted of runs without the latter has stayed as long as in their checkpoints.
+    return [data.test] if data.validation is None else [data.test, data.validation]
 
 
 def own_accuracy(network: Network, theta: Floats32, data: Labelled) -> Counts:
     """Return how models do on the clients' own samples, in exact sums (`spread`).
 
-    The first half is of samples to test with, the second of those to choose by; without any, nobody
-    is counted.
+    First of samples to test with, where nobody is counted if there are none, then of those to
+    choose by, if there are any.
 
     Args:
         network: the model.
         theta: parameters, one vector for all or one per client.
         data: what the clients hold, such samples included.
     """
-    return np.concatenate([_sums(network, theta, own) for own in (data.test, data.validation)])
+    return np.concatenate([_sums(network, theta, own) for own in _kept(data)])
 
 
 def _sums(network: Network, theta: Floats32, data: Labelled | None) -> Counts:
-    total = np.zeros(PLACES // 2, np.int64)
+    total = np.zeros(_SUMS, np.int64)
     if data is None:
         return total
     for rows in local.tiles(data, None):
@@ -67,8 +75,8 @@ def personal_row(rounds: int, sums: dict[str, Counts]) -> dict[str, pa.RecordBat
     """
     columns, clients = dict[str, float](), 0
     for name, each in sums.items():
-        tested, chosen_by = np.split(each, 2)
-        for what, own in ((name, tested), (f"{name}_validation", chosen_by)):
+        # Those to choose by need not be there.
+        for what, own in zip((name, f"{name}_validation"), each.reshape(-1, _SUMS), strict=False):
             if own[0]:
                 found, clients = spread(own), max(clients, int(own[0]))
                 columns |= {f"{what}_accuracy": found.mean, f"{what}_accuracy_sd": found.deviation}
@@ -78,7 +86,7 @@ def personal_row(rounds: int, sums: dict[str, Counts]) -> dict[str, pa.RecordBat
 
 
 def spread(sums: Counts) -> Spread:
-    """Return mean and standard deviation over clients from half the sums of `own_accuracy`.
+    """Return mean and standard deviation over clients from sums over one kind of samples.
 
     Example:
         >>> spread(np.array([2, 2**30, 2**30], np.int64))

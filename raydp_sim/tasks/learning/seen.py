@@ -45,6 +45,12 @@ class Seen(NamedTuple):
         """Return the sums that an array begins with."""
         return cls(*(int(each) for each in counts[: len(cls._fields)]))
 
+    @classmethod
+    def split(cls, counts: Counts) -> tuple[Counts, Counts]:
+        """Return views of the sums that an array begins with, and of a task's own behind them."""
+        cut = len(cls._fields)
+        return counts[:cut], counts[cut:]
+
     @property
     def mean_loss(self) -> float:
         """The mean of the losses."""
