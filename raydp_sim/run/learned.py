@@ -14,8 +14,6 @@ _NOT_SCORES = {*streams.KEY, "round", "step_size", "clients"}
 _PUBLIC_SPLIT = (
     "models are chosen by samples that are taken to be public; looking at them is not accounted for"
 )
-
-
 _PRIVATE_SPLIT = (
     "clients' own samples are private; choosing by how models do on them is not accounted for"
 )
