@@ -197,12 +197,16 @@ def _against_bits(axis: Any, shown: list[Outcome]) -> None:
     longest = max(each.bits for each in shown)
     for (name, size), mark in marks.items():
         same = [e for e in shown if (e.mechanism, e.bits) == (name, size)]
-        low = min(e.accuracy - (e.spread or 0.0) for e in same if e.accuracy is not None)
-        shift, side = (6, "right") if size == longest else (4, "left")
-        place = {"textcoords": "offset points", "ha": side, "va": "top", "size": 8}
         shared = sum(bits == size for _, bits in marks) > 1
         text = f"{name} ({_SHAPES[mark]})" if shared else name
-        axis.annotate(text, (size, low), (shift, -5), **place)
+        known = [(e.accuracy or 0.0, e.spread or 0.0) for e in same]
+        place: dict[str, Any] = {"textcoords": "offset points", "size": 8}
+        if size == longest:  # there is no room to the right of it, and others may lie below
+            high = max(accuracy + spread for accuracy, spread in known)
+            axis.annotate(text, (size, high), (6, 5), ha="right", va="bottom", **place)
+        else:
+            low = min(accuracy - spread for accuracy, spread in known)
+            axis.annotate(text, (size, low), (4, -5), ha="left", va="top", **place)
     axis.set(xscale="log", xlabel="bits of a report", ylabel="accuracy")
     axis.xaxis.set_major_formatter(lambda bits, _: f"{bits:,.0f}")
     axis.margins(x=0.08, y=0.1)

@@ -11,7 +11,7 @@ from raydp_sim.chaos.record import fates_of, tallies
 from raydp_sim.cli.shipped import shipped
 from raydp_sim.metrics import sketches
 from raydp_sim.metrics.curves import reached, read_csv
-from raydp_sim.metrics.trainings import SCHEMA, outcomes
+from raydp_sim.metrics.trainings import SCHEMA, frontier, outcomes
 from raydp_sim.scenario.document import read
 from tests.docs.pages import PAGES, ROOT, blocks, call, shows
 
@@ -58,6 +58,12 @@ def test_figure_5b_holds(epsilon, printed, spread) -> None:
     assert found.epsilon < epsilon / 8
 
 
+KINDS_PLAYED = {
+    *("rinf", "vqsgd", "codebook", "sqkr", "l2", "linf"),
+    *("private-sketch", "privunit", "central-gaussian"),
+}
+
+
 def stored(name):
     """What the runs of each setting came to."""
     return {one.setting: one for one in outcomes(read_csv(RESULTS / f"{name}.csv").cast(SCHEMA))}
@@ -70,6 +76,22 @@ def test_ninety_percent_at_epsilon_1_4_take_30_bits() -> None:
     assert found.accuracy is not None and found.accuracy > 0.9
     first = stored("frontier")["rinf-1.4"]
     assert first.bits == 15 and 0.8 < (first.accuracy or 0.0) < found.accuracy
+
+
+@pytest.mark.parametrize(("epsilon", "rounds"), [(1.4, 210), (2.91, 420), (5.8, 840)])
+def test_three_mechanisms_are_the_frontier_at_every_epsilon(epsilon: float, rounds: int) -> None:
+    """The longest of them is not told apart from a trusted server, by twice a run's deviation."""
+    every = outcomes(read_csv(RESULTS / "frontier.csv").cast(SCHEMA))
+    here = [one for one in every if one.setting.endswith(f"-{epsilon:g}")]
+    whole = [one for one in here if one.rounds == rounds]
+    assert all(one.epsilon <= epsilon and one.rounds <= rounds for one in here)
+    assert {one.mechanism for one in here} == KINDS_PLAYED
+    (central,) = (one for one in whole if one.mechanism == "central-gaussian")
+    best = frontier([one for one in whole if one is not central])
+    assert [one.mechanism for one in best] == ["vqsgd", "codebook", "linf"]
+    assert [one.runs for one in best] == [3, 3, 3] and central.runs == 3
+    apart = (central.accuracy or 0.0) - (best[-1].accuracy or 0.0)
+    assert apart < 2.0 * max(central.spread or 0.0, best[-1].spread or 0.0)
 
 
 def test_who_stays_away_costs_more_than_how_many_and_a_reserve_helps() -> None:
