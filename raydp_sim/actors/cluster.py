@@ -18,7 +18,8 @@ import ray
 from raydp_sim.actors.leftovers import private_folder
 from raydp_sim.errors import InputError, RunError, shortened
 
-services: Any = ray._private.services  # a part of Ray that has no types
+# A part of Ray that has no types and no promise to stay: another Ray may do without it.
+services: Any = getattr(ray._private, "services", None)
 _DIAL_SECONDS = 5.0
 LOOK_SECONDS = 1.0
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -126,13 +127,17 @@ def _start(address: str | None, folder: str | None) -> None:
 
 @contextlib.contextmanager
 def _impatient() -> Iterator[None]:
-    """Wait for the new node before Ray does, which looks once a second: half of its start."""
-    own = services.get_node
+    """Wait for the new node before Ray does, which looks for it once a second."""
+    own = getattr(services, "get_node", None)
+    if own is None:
+        yield
+        return
 
-    def get_node(address: str, node: str) -> Any:
+    def get_node(*given: Any, **named: Any) -> Any:
         with contextlib.suppress(Exception):  # Ray's own look, which follows, says what is wrong
+            address, node = given
             _await(services.GcsClient(address=address), node)
-        return own(address, node)
+        return own(*given, **named)
 
     services.get_node = get_node
     try:

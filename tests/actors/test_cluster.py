@@ -88,6 +88,15 @@ def test_ray_looks_for_its_node_itself_when_it_is_there_or_nobody_can_tell(clien
     assert made[0] is None or made[0].asked == 3
 
 
+def test_a_ray_that_looks_in_another_way_is_left_alone(monkeypatch):
+    monkeypatch.setattr(cluster.services, "get_node", lambda address, *, node: (address, node))
+    with cluster._impatient():
+        assert cluster.services.get_node("here:1", node="0a0b") == ("here:1", "0a0b")
+    monkeypatch.setattr(cluster, "services", None)
+    with cluster._impatient():
+        pass
+
+
 def test_what_ray_says_is_a_line_of_standard_error(monkeypatch, capsys):
     """Ray's own function prints to standard output, where the summary goes."""
     monkeypatch.setattr(ray._private.worker, "print_to_stdstream", None)

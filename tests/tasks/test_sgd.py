@@ -14,7 +14,7 @@ from raydp_sim.random import Stream
 from raydp_sim.run.play import run
 from raydp_sim.scenario import bound_mechanism
 from raydp_sim.tasks.learning.samples import drawn, gradients
-from tests.tasks.sgd_runs import changed, tiny
+from tests.tasks.sgd_scenarios import changed, tiny
 
 
 def clipped_gradients(radius):

@@ -15,7 +15,7 @@ from raydp_sim.run.play import run
 from raydp_sim.scenario import bound_mechanism
 from raydp_sim.tasks.base import Ask, Formed, Setting
 from raydp_sim.tasks.learning.sgd import CldpSgd
-from tests.tasks.sgd_runs import BASE, CENTRAL, changed, charges, dealt
+from tests.tasks.sgd_scenarios import BASE, CENTRAL, changed, charges, dealt
 
 
 def formed(sampling, reports=40, **more):

@@ -10,7 +10,7 @@ from raydp_sim.privacy.spent import spent
 from raydp_sim.run.play import prepare, reopen, run
 from raydp_sim.scenario import bound_mechanism, parse
 from raydp_sim.scenario.accounting import release_event
-from tests.tasks.sgd_runs import CENTRAL, CLIP, changed, charges, dealt
+from tests.tasks.sgd_scenarios import CENTRAL, CLIP, changed, charges, dealt
 
 
 def test_unequal_clients_are_charged_with_the_smallest_and_refused_where_several_points_are_drawn():

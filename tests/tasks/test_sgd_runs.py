@@ -15,7 +15,7 @@ from raydp_sim.run.play import prepare, reopen, run
 from raydp_sim.scenario import parse
 from raydp_sim.tasks.learning.evaluation import score
 from raydp_sim.tasks.learning.samples import gradients
-from tests.tasks.sgd_runs import BASE, changed, dealt, tiny
+from tests.tasks.sgd_scenarios import BASE, changed, dealt, tiny
 
 
 def test_models_are_named_tensors_and_the_best_is_the_one_of_the_validation_split(tmp_path):
